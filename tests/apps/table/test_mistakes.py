@@ -517,10 +517,10 @@ OTHERS = {
         2,
         "--target is for --h",
     ),
-    "rows of a class left out": (
-        "fit data.csv --target survived --out m --max-rows 50",
+    "a model of no class left out": (
+        "check data.csv --target survived --model linear",
         2,
-        "--max-rows is for --unknown",
+        "--model is for --unknown",
     ),
     "a row and rows": ("explain MODEL data.csv --row 2 --rows 5", 2, "--rows is for the first"),
     "a monitor for a model": ("monitor watch.dipedl data.csv", 1, "holds a monitor, not a model"),

@@ -36,16 +36,9 @@ def check(
     ] = 100_000,
     group_column: options.GroupColumn = None,
     unknown: options.Unknown = False,
-    classes: Annotated[
-        str, typer.Option(help="With --unknown: classes to leave out, between commas.")
-    ] = "",
     model: Annotated[
         str, typer.Option(help="With --unknown: boosting, forest, linear, mlp or a .skops file.")
     ] = "boosting",
-    max_rows: options.MaxRows = 5_000,
-    workers: Annotated[
-        int | None, typer.Option(help="With --unknown: fits that run at a time.", min=1)
-    ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -56,8 +49,7 @@ def check(
     class a model would flag that was fitted without it.
     """
     if not unknown:
-        only = ("classes", "model", "max_rows", "workers")
-        refuse_options(context, dict.fromkeys(only, options.NO_UNKNOWN))
+        refuse_options(context, {"model": "is for --unknown, which is not given"})
     with report_errors(quiet):
         from ..table.check import check_table
         from ..table.reading import open_table
@@ -72,14 +64,13 @@ def check(
         found = check_table(tables, target, [*dropped, *apart], kinds, rows or None)
         rehearsed = None
         if unknown:
-            from ..table.fit import FitRequest, rehearse_table, title
+            from ..table.fit import FitRequest, rehearse_table
 
             request = FitRequest(
-                target, model, dropped, kinds, group_column=group_column, rows=rows or None,
-                max_rows=max_rows or None,
-            )  # fmt: skip
-            with show_classes(quiet, options.cost_of_fit(title(model), max_rows)) as show:
-                rehearsed = rehearse_table(tables[0], request, names_in(classes), workers, show)
+                target, model, dropped, kinds, group_column=group_column, rows=rows or None
+            )
+            with show_classes(quiet, model) as show:
+                rehearsed = rehearse_table(tables[0], request, show)
     found = diagnosis_in_shell(found)
     if json:
         also = {} if rehearsed is None else {"unknown": rehearsed.to_dict()}

@@ -64,7 +64,6 @@ _NOT_IN_PARTS = {
     "delimiter": options.NO_CSV,
     "time_column": "is for a fit in memory: without --engine",
     "unknown": "is for a fit in memory: without --engine",
-    "max_rows": "is for a fit in memory: without --engine",
     "extractor": "is for --images, which is not given",
 }
 _NOT_WITH_LIKE = dict.fromkeys(
@@ -135,7 +134,6 @@ def fit(
     ] = "auto",
     seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,
     unknown: options.Unknown = False,
-    max_rows: options.MaxRows = 5_000,
     engine: options.Engine_ = None,
     address: options.Address = None,
     workers: options.Workers = None,
@@ -189,10 +187,8 @@ def fit(
         fail("--target must be given: the column to predict")
     if extractor is not None and not images:
         fail("--extractor is for --images, which is not given")
-    if not unknown:
-        refuse_options(context, {"max_rows": options.NO_UNKNOWN})
     with report_errors(quiet):
-        from ..table.fit import FitRequest, fit_table, title
+        from ..table.fit import FitRequest, fit_table
         from ..table.images import CLASS, FILE, image_files, open_images
         from ..table.reading import open_table
         from ..table.table_model import save_model
@@ -209,11 +205,8 @@ def fit(
         if not quiet:
             echo(f"Reading {data} and fitting, which may take minutes ...", err=True)
         with redirect_stdout(sys.stderr):  # what --verbose says is no result
-            request = FitRequest(
-                target or CLASS, rows=rows or None, unknown=unknown, max_rows=max_rows or None,
-                **settings,
-            )  # fmt: skip
-            with show_classes(quiet, options.cost_of_fit(title(model), max_rows)) as show:
+            request = FitRequest(target or CLASS, rows=rows or None, unknown=unknown, **settings)
+            with show_classes(quiet, model) as show:
                 result = fit_table(table, request, show)
         save_model(result.model, out)
     _print_result(result, path, out, json, quiet)

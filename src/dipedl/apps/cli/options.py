@@ -85,21 +85,10 @@ Unknown = Annotated[
         "--unknown", help="Leave each class out of a fit in turn: how much of it would be flagged?"
     ),
 ]
-MaxRows = Annotated[
-    int,
-    typer.Option(help="With --unknown: rows of each of these fits, at most; 0: all.", min=0),
-]
-NO_UNKNOWN = "is for --unknown, which is not given"
 GroupColumn = Annotated[
     str | None,
     typer.Option(help="Persons, devices or sites: rows of others test a model. It is no input."),
 ]
-
-
-def cost_of_fit(model: str, max_rows: int) -> str:
-    """Say what each class left out costs."""
-    rows = f"at most {max_rows:,} rows" if max_rows else "all other rows"
-    return f"a fit of {model} to {rows}, with its held-out parts"
 
 
 # Fits and answers in parts: here or on a Ray cluster

@@ -18,6 +18,7 @@ from .terminal import (
     echo,
     echo_json,
     fail,
+    list_first,
     list_rejected,
     names_in,
     refuse_options,
@@ -94,12 +95,6 @@ def score(
     unknown_share: Annotated[
         float, typer.Option(help="With costs: share of rows of no class that is expected.")
     ] = 0.0,
-    caught: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of these that is flagged; default: that of `fit --unknown`, or 0.5."
-        ),
-    ] = None,
     proba: Annotated[
         Path | None,
         typer.Option(help="Class probabilities by any other system, in place of MODEL and DATA."),
@@ -139,7 +134,7 @@ def score(
     """
     check_share(coverage, "--coverage", "0.9")
     if cost_reject is None:
-        asked = ("cost_error", "cost_unknown", "costs", "unknown_share", "caught")
+        asked = ("cost_error", "cost_unknown", "costs", "unknown_share")
         refuse_options(context, dict.fromkeys(asked, "needs --cost-reject, the cost of no answer"))
     elif (cost_error is None) == (costs is None):
         fail("--cost-reject needs one of --cost-error and --costs")
@@ -147,7 +142,7 @@ def score(
         fail("--cost-reject is for MODEL and DATA, not for --proba: leave it out")
     _check_numbers(
         {"--cost-error": cost_error, "--cost-reject": cost_reject, "--cost-unknown": cost_unknown},
-        {"--unknown-share": unknown_share, "--caught": caught},
+        unknown_share,
     )
     files = (proba, features, held_out_proba, held_out_features)
     _check_inputs(model, data, files)
@@ -180,9 +175,7 @@ def score(
             classifier = read_model(model).classifier
             names = list(map(str, classifier.classes_))
             matrix = None if costs is None else read_costs(open_table(costs), names)
-            prices = CostRequest(
-                cost_reject, cost_error, matrix, cost_unknown, unknown_share, caught
-            )
+            prices = CostRequest(cost_reject, cost_error, matrix, cost_unknown, unknown_share)
             request = replace(request, costs=prices)
             decision = classifier.held_out_decision(**vars(prices))
             held_out = {
@@ -231,14 +224,13 @@ def _check_inputs(model: Path | None, data: str | None, files: Sequence[Path | N
         fail("--features and --held-out-features are given together or not at all")
 
 
-def _check_numbers(costs: Mapping[str, float | None], shares: Mapping[str, float | None]) -> None:
-    """Refuse costs below 0 and shares that are none, by the names of their options."""
+def _check_numbers(costs: Mapping[str, float | None], unknown_share: float) -> None:
+    """Refuse costs below 0, by the names of their options, and a share that is none."""
     for option, value in costs.items():
         if value is not None and not 0 <= value < float("inf"):
             fail(f"{option} must be a number, 0 or more, got {value:g}")
-    for option, value in shares.items():
-        if value is not None and not 0 <= value < 1:
-            fail(f"{option} must be a share, from 0 to below 1, got {value:g}")
+    if not 0 <= unknown_share < 1:
+        fail(f"--unknown-share must be a share, from 0 to below 1, got {unknown_share:g}")
 
 
 def _print_result(
@@ -326,10 +318,8 @@ def _score_parts(
     if not json:
         earlier = f", {count.resumed:,} of them by an earlier run" if count.resumed else ""
         echo(f"Parts:    {count.parts:,}{earlier}")
-    for name, reason in list(count.failed.items())[:5]:
-        echo(f"failed: {name}: {reason}", err=True)
-    if len(count.failed) > 5:
-        echo(f"failed: {len(count.failed) - 5:,} more parts", err=True)
+    failed = [f"{name}: {reason}" for name, reason in count.failed.items()]
+    list_first("failed", failed, len(failed), "parts")
     names = ("parts", "resumed", "failed")
     lists = out / "_refused"
     refused_at = lists if any(lists.rglob("*.parquet")) else None

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ...writing.files import check_is_no_input, whole_file, writable_target
-from ...writing.text import one_line
 from .options import Quiet
-from .terminal import check_share, fail, names_in, report_errors
+from .terminal import check_share, echo, fail, list_first, names_in, report_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,6 @@ spectra = typer.Typer(
 )
 
 _TOY_FIT, _TOY_CLASSIFY, _TOY_LAMPS = 1000, 300, 30
-_SHOWN = 5
 _FEW = 500
 
 Paths = Annotated[
@@ -56,7 +55,6 @@ def fit(
     Made-up spectra are learned without their stars.
     """
     wanted = classes or ("GALAXY,QSO" if toy else "")
-    note = _silent if quiet else _note
     with report_errors(quiet):
         from ...io.model_file import save
         from ..spectra import classification
@@ -65,23 +63,22 @@ def fit(
         batches = (
             classification.toy_batches(_TOY_FIT, seed=0)
             if _is_toy(toy, paths)
-            else classification.file_batches(paths or [], note)
+            else classification.file_batches(paths or [], _note(quiet))
         )
         found = classification.select_labelled(batches, labels, names_in(wanted))
-        _list_failures(found.failures)
-        note(f"Learning from {len(found.classes)} spectra ...")
+        list_first("failed", found.failures, len(found.failures), "files")
+        _note(quiet)(f"Learning from {len(found.classes)} spectra ...")
         model = classification.fit_model(found, seed)
         save(model, out)
     accuracy, balanced, recall = classification.held_out(model)
     each = ", ".join(f"{name} {share:.3f}" for name, share in recall.items())
     counts = ", ".join(f"{kind} {count}" for kind, count in sorted(Counter(found.classes).items()))
-    typer.echo(f"Learned:  {counts}" + " (made-up spectra)" * toy)
-    typer.echo(f"Held out: accuracy {accuracy:.3f}, balanced {balanced:.3f}; recall {each}")
+    echo(f"Learned:  {counts}" + " (made-up spectra)" * toy)
+    echo(f"Held out: accuracy {accuracy:.3f}, balanced {balanced:.3f}; recall {each}")
     if len(found.classes) < _FEW:
-        typer.echo(f"Few:      below {_FEW} spectra expect rough probabilities, and little unknown")
-    file = one_line(str(out))
-    typer.echo(f"Model:    {file}")
-    typer.echo(f"Use it:   dipedl spectra classify {file} {'--toy' if toy else 'PATHS'}")
+        echo(f"Few:      below {_FEW} spectra expect rough probabilities, and little unknown")
+    echo(f"Model:    {out}")
+    echo(f"Use it:   dipedl spectra classify {out} {'--toy' if toy else 'PATHS'}")
 
 
 @spectra.command()
@@ -113,7 +110,7 @@ def classify(
         batches = (
             classification.toy_batches(_TOY_CLASSIFY, seed=1, lamps=_TOY_LAMPS)
             if _is_toy(toy, paths)
-            else classification.file_batches(paths or [], _silent if quiet else _note)
+            else classification.file_batches(paths or [], _note(quiet))
         )
         with whole_file(out) as file:
             for batch in batches:
@@ -121,13 +118,13 @@ def classify(
                 classification.write_lines(table, file, header=not tables)
                 tables.append(table)
                 failures += failed
-    _list_failures(failures)
+    list_first("failed", failures, len(failures), "files")
     answered = pd.concat(tables).dropna(subset="predicted")
     if len(answered):
         names = [str(name) for name in fitted[-1].classes_]
-        typer.echo(classification.count_predictions(answered, names).to_string())
-    typer.echo(f"Unknown: more unusual than {1 - false_alarms:.0%} of the objects learned from")
-    typer.echo(f"Table: {one_line(str(out))}, {len(answered)} spectra and {len(failures)} failures")
+        echo(classification.count_predictions(answered, names).to_string())
+    echo(f"Unknown: more unusual than {1 - false_alarms:.0%} of the objects learned from")
+    echo(f"Table: {out}, {len(answered)} spectra and {len(failures)} failures")
     if not len(answered):
         raise typer.Exit(1)
 
@@ -138,11 +135,9 @@ def _is_toy(toy: bool, paths: Sequence[str] | None) -> bool:
     return toy
 
 
-def _list_failures(failures: Sequence[Failure]) -> None:
-    for failure in failures[:_SHOWN]:
-        typer.echo(one_line(f"failed: {failure}"), err=True)
-    if len(failures) > _SHOWN:
-        typer.echo(f"failed: {len(failures) - _SHOWN} more files", err=True)
+def _note(quiet: bool) -> Callable[[str], None]:
+    """Return the function that prints a note on stderr, or does not."""
+    return (lambda text: None) if quiet else partial(echo, err=True)
 
 
 def _check_output(out: Path, paths: Sequence[str] | None, other: Path | None) -> None:
@@ -151,11 +146,3 @@ def _check_output(out: Path, paths: Sequence[str] | None, other: Path | None) ->
     writable_target(out)
     if out.exists():
         check_is_no_input(out, [other, *(fits_files(paths) if paths else [])])
-
-
-def _note(text: str) -> None:
-    typer.echo(text, err=True)
-
-
-def _silent(text: str) -> None:
-    pass

@@ -11,7 +11,7 @@ import time
 import warnings
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -131,9 +131,6 @@ def echo_json(value: Any) -> None:
 @contextmanager
 def show_rows(quiet: bool) -> Iterator[Callable[[int, float], None] | None]:
     """Yield a function of the rows so far and the share of the file that shows both on a line."""
-    if quiet:
-        yield None
-        return
     line, start = LiveLine(), time.perf_counter()
 
     def show(rows: int, done: float) -> None:
@@ -141,43 +138,44 @@ def show_rows(quiet: bool) -> Iterator[Callable[[int, float], None] | None]:
         left = f", about {spent * (1 - done) / done:.0f} s left" if 0 < done < 1 else ""
         line.show(f"{rows:,} rows ({done:.0%}), {rows / spent:,.0f} rows/s{left}")
 
-    try:
-        yield show
-    finally:
-        line.close()
+    with closing(line):
+        yield None if quiet else show
 
 
 @contextmanager
-def show_classes(quiet: bool, fit: str) -> Iterator[Callable[[int, int], None] | None]:
+def show_classes(quiet: bool, model: str) -> Iterator[Callable[[int, int], None] | None]:
     """Yield a function of the classes left out so far and all, which shows both and the time left.
 
-    Its first call says what that will cost: a `fit` for each class.
+    Its first call says what that will cost: a fit of a `model` for each class.
     """
-    if quiet:
-        yield None
-        return
     line, start = LiveLine(), time.perf_counter()
 
     def show(done: int, classes: int) -> None:
+        from ..table.fit import REHEARSED, title
+
         if not done:
+            fit = f"a fit of {title(model)} to at most {REHEARSED:,} rows, with its held-out parts"
             echo(f"Leaving {classes} classes out in turn: {classes} times {fit} ...", err=True)
             return
         left = (time.perf_counter() - start) * (classes - done) / done
         about = f", about {left:.0f} s left" if done < classes else ""
         line.show(f"{done} of {classes} classes{about}")
 
-    try:
-        yield show
-    finally:
-        line.close()
+    with closing(line):
+        yield None if quiet else show
 
 
 def list_rejected(rows: Sequence[RejectedRow], total: int) -> None:
     """Name the first rows that were left out, on stderr."""
-    for row in rows[:5]:
-        echo(f"refused: {row}", err=True)
-    if more := total - len(rows[:5]):
-        echo(f"refused: {more:,} more rows", err=True)
+    list_first("refused", rows, total, "rows")
+
+
+def list_first(what: str, found: Sequence[object], total: int, kind: str) -> None:
+    """Name the first five of a total on stderr, and how many more of a kind there are."""
+    for one in found[:5]:
+        echo(f"{what}: {one}", err=True)
+    if more := total - len(found[:5]):
+        echo(f"{what}: {more:,} more {kind}", err=True)
 
 
 # Messages of the library: options of the shell in place of arguments and calls

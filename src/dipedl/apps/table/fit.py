@@ -45,6 +45,8 @@ _TIMED, _FEW = 500, 200
 #: Rows that are answered at once where there are many, and seconds that are enough to measure.
 SCORED_AT_ONCE, _LONG = 20_000, 0.5
 _BY_TIME = 4
+#: Most rows of each fit that leaves a class out.
+REHEARSED = 5_000
 #: Priors: the same for each class, or the frequencies, which "auto" takes where the largest class
 #: has so many times the rows of the smallest.
 AUTO, UNEQUAL = "auto", 10
@@ -68,7 +70,6 @@ class FitRequest:
     seed: int = 0
     verbose: bool = False
     unknown: bool = False
-    max_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def fit_table(
     held_out = held_out_scores(fitted)
     if request.unknown:
         fitted.unknown_rehearsal_ = rehearse_unknown(
-            fitted, X, y, groups, max_rows=request.max_rows, progress=progress
+            fitted, X, y, groups, max_rows=REHEARSED, progress=progress
         )
     facts = _facts(table, request, read.sample, y, held_out)
     if pixels:
@@ -168,40 +169,30 @@ def fit_table(
 
 
 def rehearse_table(
-    table: Table,
-    request: FitRequest,
-    classes: Sequence[str] = (),
-    workers: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    table: Table, request: FitRequest, progress: Callable[[int, int], None] | None = None
 ) -> UnknownRehearsal:
-    """Leave each class of a table, or some, out of a fit of the model that is requested."""
+    """Leave each class of a table out of a fit of the model that is requested."""
     # Classes of few rows, and columns that cannot be read, are for `check_table` to name.
     learned = read_training_rows(table, request, problems=[])
-    check_left_out(learned, classes)
+    check_left_out(learned)
     return rehearse_unknown(
         build_classifier(request, learned.X, Counter(learned.y.tolist())),
         learned.X,
         learned.y,
         learned.groups,
-        classes=list(classes) or None,
-        max_rows=request.max_rows,
-        n_jobs=workers,
+        max_rows=REHEARSED,
         progress=progress,
     )
 
 
-def check_left_out(learned: TrainingRows, classes: Sequence[str] = ()) -> None:
-    """Refuse a target of two classes, and `classes` to leave out that it does not have."""
+def check_left_out(learned: TrainingRows) -> None:
+    """Refuse a target of two classes."""
     known, target = sorted(set(learned.y.tolist())), learned.read.target
     if len(known) < 3:
         raise UserError(
             f"{target!r} has the classes {list_names(known)}: with one left out there is nothing "
             "to classify. Give a column of three classes or more; or see what the model makes of "
             "rows of no class, by `dipedl report --ood`"
-        )
-    if strange := [name for name in classes if name not in known]:
-        raise UserError(
-            f"`classes` names {list_names(strange)}, and {target!r} has {list_names(known)}"
         )
 
 

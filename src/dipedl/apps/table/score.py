@@ -69,7 +69,6 @@ class CostRequest:
     costs: Sequence[Sequence[float]] | None = None
     cost_unknown: float | None = None
     unknown: float = 0.0
-    caught: float | None = None
 
 
 @dataclass(frozen=True)
