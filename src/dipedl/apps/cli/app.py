@@ -15,12 +15,10 @@ from rich.text import Text
 from ... import __version__, density
 from ...protocols import EXTRAS, explain_missing
 from .check import check
-from .compare import compare
-from .explain import explain
+from .explain import explain, inspect
 from .fit import fit, merge
-from .inspect import inspect
 from .monitor import monitor
-from .report import demo, report
+from .report import compare, demo, report
 from .score import score
 from .serve import serve
 from .spectra import spectra

@@ -94,9 +94,9 @@ def monitor(
             with show_rows(quiet) as progress:
                 drift, refused = watch(watching, fitted, table, batch, progress)
             if page is not None:
-                from ..table.drift_page import render_page
+                from ..table.page import render_drift
 
-                text = render_page(watching, drift, printable_name(data.name))
+                text = render_drift(watching, drift, printable_name(data.name))
                 with complete_file(page) as file:
                     file.write(text.encode())
             if state is not None:
