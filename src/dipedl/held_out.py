@@ -53,7 +53,7 @@ from .maths.scores import round_down
 from .maths.seeds import seed
 from .writing.finding import Finding, FindingWarning, Number, warn_caller
 from .writing.progress import Stopwatch
-from .writing.text import plain_labels
+from .writing.text import percent, plain_labels
 
 __all__ = ["HeldOut", "Origin"]
 
@@ -821,17 +821,17 @@ def _size(held_out: HeldOut, clf: Any) -> Finding:
     groups = f", which by their groups say as much as {alone:.0f}," if alone < m - 0.5 else ""
     spread = (
         f"With {m:g} held-out rows{groups} the rate of false alarms comes out at "
-        f"{_percent(rate)} ± {_percent(rate_sd)}, and the coverage of a {_COVERAGE:.0%} prediction "
-        f"set at {_COVERAGE:.0%} ± {_percent(coverage_sd)}"
+        f"{percent(rate)} ± {percent(rate_sd)}, and the coverage of a {_COVERAGE:.0%} prediction "
+        f"set at {_COVERAGE:.0%} ± {percent(coverage_sd)}"
     )
     if held_out.has_labels:
         numbers["error_rate"] = error = held_out.average(held_out.wrong)
         numbers["error_rate_sd"] = error_sd = float(np.sqrt(error * (1 - error) / m))
         spread += (
-            f"; the error rate is {_percent(error)} ± {_percent(error_sd)}"
+            f"; the error rate is {percent(error)} ± {percent(error_sd)}"
             if error > 0
             else "; no row is misclassified, and the error rate is at most "
-            f"{_percent(1 - (1 - _CONFIDENCE) ** (1 / m))} with confidence {_CONFIDENCE:.0%}"
+            f"{percent(1 - (1 - _CONFIDENCE) ** (1 / m))} with confidence {_CONFIDENCE:.0%}"
         )
     more_rows = f"Hold out at least {needed} rows: give them to {clf.calibrated_by}"
     more_rows += ", or more rows to fit" * clf.has_evidence
@@ -839,7 +839,7 @@ def _size(held_out: HeldOut, clf: Any) -> Finding:
         return Finding(
             "calibration_too_few",
             "warning",
-            f"{m:g} held-out rows are too few for a false-alarm rate of {_percent(rate)}: at least "
+            f"{m:g} held-out rows are too few for a false-alarm rate of {percent(rate)}: at least "
             f"{least} are needed before any input can be flagged, and {needed} before the rate is "
             "steady.",
             numbers,
@@ -850,11 +850,6 @@ def _size(held_out: HeldOut, clf: Any) -> Finding:
         remedy = f"{more_rows}, if the rates matter."
         return Finding("calibration_small", "note", text, numbers, remedy)
     return Finding("calibration_size", "ok", f"{spread}.", numbers)
-
-
-def _percent(share: float) -> str:
-    percent = 100 * float(share)
-    return f"{percent:.0f}%" if percent >= 10 else f"{percent:.2g}%"
 
 
 def _labels(held_out: HeldOut, clf: Any) -> Finding:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..dirichlet import Dirichlet, leading_classes, sum_other_classes
 from ..writing.notebook import bar, frame, probability, table
-from ..writing.text import number_text, one_line, plain
+from ..writing.text import number_text, one_line, percent, plain
 
 _MOST_CLASSES = 3
 #: With more classes, this many have bars and the others are summed.
@@ -368,15 +368,9 @@ def _with_usual(entry: dict[str, Any]) -> str:
     else:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         text = f"{entry['name']} = {number_text(value) if number else repr(value)}"
-    about = [] if share is None else [f"{_percent(share)} of the training rows"]
+    about = [] if share is None else [f"{percent(share)} of the training rows"]
     about += [f"typical {entry['usual']}"] * bool(entry["usual"])
     return f"{text} ({', '.join(about)})" if about else text
-
-
-def _percent(share: float) -> str:
-    if 0 < share < 0.001:
-        return "<0.1%"
-    return f"{share:.1%}" if 0 < share < 0.01 else f"{share:.0%}"
 
 
 def _neighbours(part: dict[str, Any]) -> Iterator[str]:

@@ -32,7 +32,7 @@ from ..protocols import optional
 from ..writing import notebook
 from ..writing.finding import Finding, Number
 from ..writing.progress import Stopwatch
-from ..writing.text import plain_labels
+from ..writing.text import percent, plain_labels
 
 __all__ = ["UnknownRehearsal", "rehearse_unknown"]
 
@@ -181,7 +181,7 @@ class UnknownRehearsal:
         shares, (low, high) = self.shares[:, 0], self.intervals()
         order = self._order()
         named = [
-            f"{self.classes[i]!r} {_percent(shares[i])} {_interval(low[i, 0], high[i, 0])}"
+            f"{self.classes[i]!r} {percent(shares[i])} {_interval(low[i, 0], high[i, 0])}"
             for i in dict.fromkeys([*order[:_NAMED], *order[::-1][:_NAMED]])
         ]
         near = self.mean[2:].max()
@@ -200,9 +200,9 @@ class UnknownRehearsal:
             **compared,
         }
         text = (
-            f"Fitted without a class, the model flags {_percent(self.mean[0])} of its rows in the "
+            f"Fitted without a class, the model flags {percent(self.mean[0])} of its rows in the "
             f"mean over {len(self)} classes, at {100 * self.false_alarm_rate:g}% false alarms (max "
-            f"probability alone {_percent(self.mean[1])}, nearest neighbours {_percent(near)}): "
+            f"probability alone {percent(self.mean[1])}, nearest neighbours {percent(near)}): "
             f"{', '.join(named)}."
         )
         return Finding("unknown_classes", "note", text, numbers, self._remedy())
@@ -228,7 +228,7 @@ class UnknownRehearsal:
         rows = []
         for i in self._order():
             cells = [
-                notebook.bar(name, share, left, right, _BAR) + _percent(share)
+                notebook.bar(name, share, left, right, _BAR) + percent(share)
                 for name, share, left, right in zip(
                     self.methods, shares[i], low[i], high[i], strict=True
                 )
@@ -249,11 +249,11 @@ class UnknownRehearsal:
     def _compared(self) -> list[tuple[str, str]]:
         """Return the mean share flagged by the model as it is, and by each candidate."""
         means = self._shares_to_compare.mean(axis=0)
-        return list(zip(map(_percent, means), ("as it is", *self.candidates), strict=True))
+        return list(zip(map(percent, means), ("as it is", *self.candidates), strict=True))
 
     def _advice(self) -> str:
         """Return which candidate to take, and how much it flags of a class of no say in it."""
-        honest = f"what the other classes choose flags {_percent(self.mean_of_chosen)} of a class"
+        honest = f"what the other classes choose flags {percent(self.mean_of_chosen)} of a class"
         if not self.choice:
             return f"Leave the density as it is: {honest}."
         means = self._shares_to_compare.mean(axis=0)
@@ -286,12 +286,12 @@ class UnknownRehearsal:
         lines = [
             [self.classes[i], f"{self.rows[i]:,}"]
             + [
-                f"{_percent(shares[i, j])} {_interval(low[i, j], high[i, j])}"
+                f"{percent(shares[i, j])} {_interval(low[i, j], high[i, j])}"
                 for j in range(len(self.methods))
             ]
             for i in self._order()
         ]
-        return [*lines, ["mean", "", *map(_percent, self.mean)]]
+        return [*lines, ["mean", "", *map(percent, self.mean)]]
 
     def _caption(self) -> str:
         return (
@@ -302,11 +302,6 @@ class UnknownRehearsal:
     def _skipped(self) -> str:
         named = ", ".join(f"{name!r} ({n})" for name, n in self.skipped.items())
         return f"\n\nNot asked about, with fewer than {_FEWEST} rows: {named}." if named else ""
-
-
-def _percent(share: float) -> str:
-    percent = 100 * float(share)
-    return f"{percent:.0f}%" if 1 <= percent <= 99 or percent in (0, 100) else f"{percent:.1f}%"
 
 
 def _interval(low: float, high: float) -> str:

@@ -84,6 +84,22 @@ def plain_labels(labels: np.ndarray) -> list[Any]:
     return [str(label) for label in labels]
 
 
+def percent(share: float) -> str:
+    """Return a share in percent, two digits below 10 %; one that is not 0 or 1 is not said to be.
+
+    Examples
+    --------
+    >>> [percent(share) for share in (0.0, 0.0004, 0.05, 0.034, 0.256, 0.997, 1.0)]
+    ['0%', '<0.1%', '5%', '3.4%', '26%', '99.7%', '100%']
+    """
+    value = 100 * float(share)
+    if 0 < value < 0.1:
+        return "<0.1%"
+    if 99 < value < 100:
+        return f"{min(value, 99.9):.1f}%"
+    return f"{value:.0f}%" if value >= 10 else f"{value:.2g}%"
+
+
 def number_text(value: float) -> str:
     """Return four digits; whole numbers from 10,000 to ten million in full, as prices are read.
 

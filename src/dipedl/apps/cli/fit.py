@@ -54,10 +54,6 @@ Like = Annotated[
     Path | None,
     typer.Option(help="Take classifier, features and columns of this model, to merge both later."),
 ]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with the parts that a stopped fit has read.")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would take; write nothing.")]
 _NOT_IN_PARTS = {
     "rows": "is for a fit in memory; in parts --reservoir says from how many rows is learned",
     "gaps": "is for a fit in memory; in parts a gap is an empty entry (null)",
@@ -143,8 +139,8 @@ def fit(
     key: Key = None,
     reservoir: Reservoir = None,
     held_out: HeldOut = None,
-    resume: Resume = False,
-    dry_run: DryRun = False,
+    resume: options.Resume = False,
+    dry_run: options.DryRun = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: Annotated[

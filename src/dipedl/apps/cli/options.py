@@ -103,6 +103,10 @@ Workers = Annotated[
 Partitions = Annotated[
     str | None, typer.Option(help="Largest part: rows, as 100000, or memory, as 64MB.")
 ]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with the parts that a stopped run has finished.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would take; write nothing.")]
 NO_CSV = "is for a CSV file, and parts are Parquet, Arrow or Feather files: leave it out"
 
 

@@ -34,14 +34,8 @@ _ONLY_IN_PARTS = dict.fromkeys(
     "is for tables in parts: images, and --proba, are answered by one process; leave it out",
 )
 _ENDINGS = (".csv", ".gz", ".feather", ".arrow", ".jsonl")
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Answer the parts that are not in the folder yet.")
-]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Begin again, in a folder that has answers.")
-]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what it would take, by a sample; write nothing.")
 ]
 
 
@@ -119,9 +113,9 @@ def score(
     address: options.Address = None,
     workers: options.Workers = None,
     partitions: options.Partitions = None,
-    resume: Resume = False,
+    resume: options.Resume = False,
     overwrite: Overwrite = False,
-    dry_run: DryRun = False,
+    dry_run: options.DryRun = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:

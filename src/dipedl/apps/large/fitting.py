@@ -41,7 +41,6 @@ from ...inputs import class_totals, compute_features, prior_of_rows
 from ...maths.arrays import check_integer
 from ...writing.files import secret_key, write_file
 from ...writing.spelling import spellings, versions
-from ...writing.text import printable_name
 from ..table.columns import (
     NUMERIC,
     ColumnSpec,
@@ -62,11 +61,11 @@ from ..table.fit import (
     build_classifier,
     check_model,
     choose_prior,
+    fit_facts,
     fit_with_warnings,
     held_out_scores,
     measure_speed,
     notes_of_warnings,
-    title,
 )
 from ..table.reading import RejectedRow, join_frames
 from ..table.table_model import TableModel
@@ -914,23 +913,25 @@ def _facts(
     data: Any, order: OrderInParts, fitted: LargeFit, held_out: dict[str, float]
 ) -> dict[str, Any]:
     name = data if isinstance(data, str) else "rows in memory"
-    own = {
-        "file": printable_name(name.rstrip("/").rpartition("/")[2]),
-        "format": "in parts",
-        "rows": fitted.rows,
-        "learned": fitted.learned,
-        "classifier_rows": min(fitted.drawn, fitted.learned),
-        "classes": fitted.classes,
-        "held_out": held_out,
-        "seed": order.seed,
-        "dropped": list(order.drop),
-        "held_out_how": "by what they hold" if order.group_column is None else "by groups",
-        "group_column": order.group_column,
-    }
-    if order.like is not None:
-        known = order.like.facts
-        return known | own | {"classifier_rows": known.get("classifier_rows", known["learned"])}
-    rest: dict[str, Any] = {"time_column": None, "gaps": [], "images": None, "images_sha256": ""}
     named = "the default density" if order.density == "default" else f"the density {order.density}"
-    rest |= {"model": order.model, "model_title": title(order.model), "density": named}
-    return own | rest | {"prior": order.prior}
+    facts = fit_facts(
+        order,
+        name.rstrip("/").rpartition("/")[2],
+        format="in parts",
+        rows=fitted.rows,
+        learned=fitted.learned,
+        classifier_rows=min(fitted.drawn, fitted.learned),
+        classes=fitted.classes,
+        held_out=held_out,
+        held_out_how="by what they hold" if order.group_column is None else "by groups",
+        density=named,
+    )
+    if order.like is None:
+        return facts
+    known = order.like.facts
+    kept = {
+        name: known[name]
+        for name in ("model", "model_title", "density", "prior", "time_column")
+        if name in known
+    }
+    return facts | kept | {"classifier_rows": known.get("classifier_rows", known["learned"])}

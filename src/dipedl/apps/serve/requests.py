@@ -76,24 +76,16 @@ def _refuse_twice(pairs: list[tuple[str, Any]]) -> None:
 
 def parse_query(parameters: Mapping[str, str]) -> PredictRequest:
     """Return the request of a stream of Arrow, whose fields and sets stand in the query."""
-    content: dict[str, Any] = {}
+    known = ("coverage", "by_class")
+    content: dict[str, Any] = {name: parameters[name] for name in known if name in parameters}
     if "fields" in parameters:
         content["fields"] = [name.strip() for name in parameters["fields"].split(",")]
-    if "coverage" in parameters:
-        try:
-            content["coverage"] = float(parameters["coverage"])
-        except ValueError as error:
-            raise Problem(422, "coverage", "coverage must be a number in (0, 1)") from error
-    if "by_class" in parameters:
-        if parameters["by_class"] not in ("true", "false"):
-            raise Problem(422, "by_class", "by_class must be true or false")
-        content["by_class"] = parameters["by_class"] == "true"
-    return _validate(PredictRequest, content)
+    return _validate(PredictRequest, content, strict=False)
 
 
-def _validate(kind: type[Request], content: dict[str, Any]) -> Request:
+def _validate(kind: type[Request], content: dict[str, Any], strict: bool | None = None) -> Request:
     try:
-        return kind.model_validate(content)
+        return kind.model_validate(content, strict=strict)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         where = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in first["loc"][:2])

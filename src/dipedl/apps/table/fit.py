@@ -37,7 +37,7 @@ from .check import LabelledTable, describe_columns, read_groups, read_labelled
 from .columns import DATE, NUMERIC, guess, read_dates, to_numbers
 from .errors import UsageError, UserError, check_columns, list_names
 from .images import checksum
-from .reading import IMAGES, RejectedRow, Sample, Table
+from .reading import IMAGES, RejectedRow, Table
 from .table_model import TableModel, attach_table
 
 T = TypeVar("T")
@@ -158,7 +158,19 @@ def fit_table(
         fitted.unknown_rehearsal_ = rehearse_unknown(
             fitted, X, y, groups, max_rows=REHEARSED, progress=progress
         )
-    facts = _facts(table, request, read.sample, y, held_out)
+    facts = fit_facts(
+        request,
+        table.path.name,
+        format=str(table.format),
+        rows=read.sample.total,
+        learned=len(y),
+        classes=dict(sorted(Counter(y.tolist()).items())),
+        held_out=held_out,
+        gaps=list(table.gaps),
+    )
+    if table.format.kind == IMAGES:
+        network = table.format.packed
+        facts |= {"images": network, "images_sha256": checksum(network)}
     if pixels:
         facts["model_title"] += f" on {components(X)} principal components"
     model = TableModel(fitted, read.columns, request.target, facts, rows)
@@ -298,27 +310,17 @@ def measure_speed(clf: DIPClassifier, X: pd.DataFrame, fit_seconds: float) -> di
         rows = min(4 * rows, SCORED_AT_ONCE)
 
 
-def _facts(
-    table: Table, request: FitRequest, rows: Sample, y: np.ndarray, held_out: Mapping[str, float]
-) -> dict[str, Any]:
-    classes, counts = np.unique(y, return_counts=True)
-    return {
-        "file": printable_name(table.path.name),
-        "format": str(table.format),
-        "model": request.model,
+def fit_facts(request: FitRequest, file: str, **found: Any) -> dict[str, Any]:
+    """Return settings and results of a fit as the file of a model holds them."""
+    asked = ("model", "time_column", "group_column", "prior", "seed")
+    return {name: getattr(request, name) for name in asked} | {
+        "file": printable_name(file),
         "model_title": title(request.model),
-        "rows": rows.total,
-        "learned": len(y),
-        "classes": {str(name): int(n) for name, n in zip(classes, counts, strict=True)},
         "dropped": list(request.drop),
-        "time_column": request.time_column,
-        "group_column": request.group_column,
-        "prior": request.prior,
-        "gaps": list(table.gaps),
-        "images": table.format.packed if table.format.kind == IMAGES else None,
-        "images_sha256": checksum(table.format.packed) if table.format.kind == IMAGES else "",
-        "seed": request.seed,
-        "held_out": held_out,
+        "gaps": [],
+        "images": None,
+        "images_sha256": "",
+        **found,
     }
 
 
