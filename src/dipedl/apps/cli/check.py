@@ -31,9 +31,7 @@ def check(
     types: options.Types = "",
     gaps: options.Gaps = "",
     delimiter: options.Delimiter = None,
-    rows: Annotated[
-        int, typer.Option(help="Rows to look at, drawn at random; 0: all.", min=0)
-    ] = 100_000,
+    rows: options.Rows = 100_000,
     group_column: options.GroupColumn = None,
     unknown: options.Unknown = False,
     model: Annotated[

@@ -109,9 +109,7 @@ def fit(
     types: options.Types = "",
     gaps: options.Gaps = "",
     delimiter: options.Delimiter = None,
-    rows: Annotated[
-        int, typer.Option(help="Rows to learn from, drawn at random; 0: all.", min=0)
-    ] = 100_000,
+    rows: options.Rows = 100_000,
     false_alarms: Annotated[
         float, typer.Option(help="Share of usual rows that may be flagged, in (0, 1).")
     ] = 0.05,
@@ -128,7 +126,7 @@ def fit(
             "(empirical); auto: empirical where one class has ten times the rows of another."
         ),
     ] = "auto",
-    seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,
+    seed: options.Seed = 0,
     unknown: options.Unknown = False,
     engine: options.Engine_ = None,
     address: options.Address = None,

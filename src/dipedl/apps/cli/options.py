@@ -41,6 +41,10 @@ Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress and no notes, only the result.")
 ]
+Rows = Annotated[
+    int, typer.Option(help="Rows of each table to use, drawn at random; 0: all.", min=0)
+]
+Seed = Annotated[int, typer.Option(help="Seed of every random part.", min=0)]
 Coverage = Annotated[
     float, typer.Option(help="How often prediction sets must hold the true class, in (0, 1).")
 ]

@@ -27,9 +27,7 @@ def report(
         Path | None,
         typer.Option(help="Rows that are of no class, to see whether the model notices."),
     ] = None,
-    rows: Annotated[
-        int, typer.Option(help="Rows of each table to use, drawn at random; 0: all.", min=0)
-    ] = 20_000,
+    rows: options.Rows = 20_000,
     coverage: options.Coverage = 0.9,
     delimiter: options.Delimiter = None,
     json: options.Json = False,
@@ -84,7 +82,7 @@ def print_report(found: Evaluation, out: Path) -> None:
 
 def demo(
     out: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("report.html"),
-    seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,
+    seed: options.Seed = 0,
     model: Annotated[str, typer.Option(help="linear, mlp, boosting or forest.")] = "linear",
     quiet: options.Quiet = False,
 ) -> None:
@@ -132,9 +130,7 @@ def compare(
         Path | None,
         typer.Option(help="Also write both answers to each row, the largest change first."),
     ] = None,
-    rows: Annotated[
-        int, typer.Option(help="Rows to compare, drawn at random; 0: all.", min=0)
-    ] = 20_000,
+    rows: options.Rows = 20_000,
     delimiter: options.Delimiter = None,
     json: options.Json = False,
     quiet: options.Quiet = False,

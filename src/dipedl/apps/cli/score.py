@@ -134,15 +134,12 @@ def score(
         fail("--cost-reject needs one of --cost-error and --costs")
     elif proba is not None:
         fail("--cost-reject is for MODEL and DATA, not for --proba: leave it out")
-    _check_numbers(
-        {"--cost-error": cost_error, "--cost-reject": cost_reject, "--cost-unknown": cost_unknown},
-        unknown_share,
-    )
     files = (proba, features, held_out_proba, held_out_features)
     _check_inputs(model, data, files)
     if proba is None:
         refuse_options(context, {"target": "is for --held-out-proba, which is not given"})
     with report_errors(quiet, "Fit on" if proba is None else "Hold out"):
+        from ..table.errors import UsageError
         from ..table.other_system import Pair, score_other_system
         from ..table.reading import open_table
         from ..table.score import (
@@ -171,7 +168,10 @@ def score(
             matrix = None if costs is None else read_costs(open_table(costs), names)
             prices = CostRequest(cost_reject, cost_error, matrix, cost_unknown, unknown_share)
             request = replace(request, costs=prices)
-            decision = classifier.held_out_decision(**vars(prices))
+            try:
+                decision = classifier.held_out_decision(**vars(prices))
+            except ValueError as error:
+                raise UsageError(str(error)) from error
             held_out = {
                 "held_out_cost": decision.held_out_cost,
                 "held_out_decided": decision.held_out_accepted,
@@ -216,15 +216,6 @@ def _check_inputs(model: Path | None, data: str | None, files: Sequence[Path | N
         fail("--proba needs --held-out-proba, and neither MODEL nor DATA")
     elif (features is None) != (held_out_features is None):
         fail("--features and --held-out-features are given together or not at all")
-
-
-def _check_numbers(costs: Mapping[str, float | None], unknown_share: float) -> None:
-    """Refuse costs below 0, by the names of their options, and a share that is none."""
-    for option, value in costs.items():
-        if value is not None and not 0 <= value < float("inf"):
-            fail(f"{option} must be a number, 0 or more, got {value:g}")
-    if not 0 <= unknown_share < 1:
-        fail(f"--unknown-share must be a share, from 0 to below 1, got {unknown_share:g}")
 
 
 def _print_result(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...writing.files import check_is_no_input, whole_file, writable_target
-from .options import Quiet
+from ...writing.files import whole_file
+from .options import Quiet, Seed
 from .terminal import check_share, echo, fail, list_first, names_in, report_errors
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def fit(
         str | None, typer.Option(help="Classes to learn, such as GALAXY,QSO; default: all.")
     ] = None,
     toy: Toy = False,
-    seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,
+    seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
     """Learn classes from labelled spectra. `classify` can call all other classes unknown.
@@ -142,7 +142,6 @@ def _note(quiet: bool) -> Callable[[str], None]:
 
 def _check_output(out: Path, paths: Sequence[str] | None, other: Path | None) -> None:
     from ..spectra.files import fits_files
+    from ..table.writing import check_writable
 
-    writable_target(out)
-    if out.exists():
-        check_is_no_input(out, [other, *(fits_files(paths) if paths else [])])
+    check_writable(out, [other, *(fits_files(paths) if paths and out.exists() else [])])

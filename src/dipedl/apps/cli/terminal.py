@@ -196,6 +196,8 @@ _OPTIONS = {
     r"\bfit the second with FrozenEstimator of the first one's( estimator_)?": f"fit {_SECOND}",
     r"\bdensity=GDADensity\(\)": "--density gaussians",
     r"\bfalse_alarm_rate=": "--false-alarms ",
+    r"\bcost_(error|reject|unknown)(?= must\b)": r"--cost-\1",
+    r"\bunknown(?= must\b)": "--unknown-share",
     r"\bbegin a new monitor\b": "begin anew with a --state that is not there",
     # A table has no weights, and says by --time-column alone what is held out.
     r", or count them by sample_weight\b| \(sample_weight counts rows: [^)]*\)": "",

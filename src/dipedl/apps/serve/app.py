@@ -30,9 +30,8 @@ from ..table.score import FIELDS, answer_columns, cards_of
 from .arrow import STREAM, write_stream
 from .batching import Batcher
 from .drift import ModelMonitors
-from .guard import Guard
+from .guard import Guard, Problem, too_large
 from .models import Models, ServedModel
-from .problems import Problem, too_large
 from .requests import Inputs, arrow_inputs, json_inputs, parse_json, parse_query
 from .schemas import (
     Drift,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..table.reading import RejectedRow
-from .problems import Problem, check_columns, too_many_rows
+from .guard import Problem, check_columns, too_many_rows
 
 STREAM = "application/vnd.apache.arrow.stream"
 #: Most columns of a stream, each counted once per batch.

@@ -19,7 +19,7 @@ from ...writing.files import sha256_of
 from ..table.columns import CATEGORY, DATE, NUMERIC, ColumnSpec
 from ..table.errors import UserError, list_names, suggest_name
 from ..table.table_model import TableModel, is_of_table, load_any, plain_model, table_model
-from .problems import Problem
+from .guard import Problem
 
 __all__ = ["Models"]
 

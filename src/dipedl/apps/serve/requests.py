@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from ..table.errors import list_names, suggest_name
 from ..table.reading import RejectedRow, frame_of
 from .arrow import read_stream
+from .guard import MOST_COMPARED, Problem, check_columns, too_many_rows
 from .models import ServedModel
-from .problems import MOST_COMPARED, Problem, check_columns, too_many_rows
 from .schemas import EXAMPLES, PredictRequest, Rows
 from .settings import Settings
 

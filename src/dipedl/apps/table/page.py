@@ -25,7 +25,7 @@ from ...plots import (
 from ...plots.canvas import COLORS, LINES, from_zero
 from ...plots.page import DASHES, Entry, Panel, panel, panel_axes, png_uri, templates
 from ..monitor import DriftMonitor, DriftReport, Window
-from ..monitor.report import TESTS
+from ..monitor.drift_monitor import TESTS
 from .evaluate import (
     Evaluation,
     ScoredTable,
