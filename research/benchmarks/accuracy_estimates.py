@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dipedl import DIPClassifier, DriftMonitor
-from dipedl.apps.monitor.rows import held_out_rows
+from dipedl.apps.monitor.windows import held_out_rows
 from dipedl_bench.datasets import load_covertype, load_segment
 from dipedl_bench.datasets.files import fetch
 

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from dipedl import DIPClassifier
-from dipedl.apps.monitor.rows import held_out_rows
+from dipedl.apps.monitor.windows import held_out_rows
 from dipedl.calibration import Temperature
 from dipedl.density import GDADensity
 from dipedl.dirichlet import entropy

@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 from dipedl.apps.monitor.bets import ReferenceRanks
-from dipedl.apps.monitor.rows import Rows
 from dipedl.apps.monitor.windows import (
     Calibration,
+    Rows,
     Sums,
     calibrations_of,
     compare_counts,

@@ -18,15 +18,19 @@ from ...maths.arrays import check_integer, check_rate
 from ...maths.seeds import check_seed
 from ...writing.notebook import frame, table
 from .bets import BETTORS, ReferenceRanks, Wealth, mean_gains, upper_bound
-from .rows import Rows, fingerprint, held_out_rows, rows_of_answers, rows_of_model
 from .windows import (
     Estimate,
     OpenWindow,
+    Rows,
     Sums,
     Window,
     calibrations_of,
     count_columns,
+    fingerprint,
+    held_out_rows,
     learn_columns,
+    rows_of_answers,
+    rows_of_model,
 )
 
 #: What each test may spend of the false-alarm rate; the last two share theirs with their bounds.

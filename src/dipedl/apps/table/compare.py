@@ -14,7 +14,7 @@ from ...answers import Answers
 from ...metrics import brier_score
 from ...writing.spelling import spellings
 from ..monitor import Estimate
-from ..monitor.rows import fingerprint
+from ..monitor.windows import fingerprint
 from .errors import UserError, list_names
 from .evaluate import ScoredTable, answer_sample, share_seen
 from .reading import Table

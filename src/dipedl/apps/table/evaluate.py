@@ -159,6 +159,11 @@ class Evaluation:
     coverage: float
     diagnosis: Diagnosis
 
+    @property
+    def false_alarm_rate(self) -> float:
+        """Share of rows like those of the fit that the model flags."""
+        return float(self.model.classifier.evidence_.false_alarm_rate)
+
 
 def evaluate(
     model: TableModel,
@@ -399,7 +404,7 @@ def headline(found: Evaluation) -> str:
         sentences.append(f"{n:,} rows were answered; without classes nothing is known of mistakes.")
     sentences.append(
         f"{flagged:.1%} are flagged as unlike the training rows, where "
-        f"{false_alarm_rate(found):.0%} would be by chance."
+        f"{found.false_alarm_rate:.0%} would be by chance."
     )
     sentences += [
         f"Of {one.rows:,} {one.name} {one.flagged:.1%} are flagged ({one.flagged_by_entropy:.1%} "
@@ -407,11 +412,6 @@ def headline(found: Evaluation) -> str:
         for one in found.unknown
     ]
     return " ".join(sentences)
-
-
-def false_alarm_rate(found: Evaluation) -> float:
-    """Return the share of rows like those of the fit that the model flags."""
-    return float(found.model.classifier.evidence_.false_alarm_rate)
 
 
 def next_steps(found: Evaluation) -> list[str]:
@@ -437,7 +437,7 @@ def _advise_on_seen_rows(found: Evaluation) -> Iterator[str]:
 
 def _advise_on_drift(found: Evaluation) -> Iterator[str]:
     changed = [d.usual.name for d in found.drifts if d.changed]
-    flagged, rate = found.test.answers.flagged, false_alarm_rate(found)
+    flagged, rate = found.test.answers.flagged, found.false_alarm_rate
     many = binom.sf(flagged.sum() - 1, len(flagged), rate) < RATE
     columns = f" Look first at: {', '.join(changed[:5])}." if changed else ""
     monitor = found.drift

@@ -30,7 +30,6 @@ from .evaluate import (
     Evaluation,
     ScoredTable,
     error_ranking,
-    false_alarm_rate,
     headline,
     next_steps,
 )
@@ -63,7 +62,6 @@ def render(found: Evaluation, test: str, model: str, sources: Sequence[Provenanc
         "headline": headline(found),
         "steps": next_steps(found),
         "found": found,
-        "false_alarm_rate": false_alarm_rate(found),
         "pair": _PAIR,
         "rankings": _RANKINGS,
         "sets": [Entry(side.name, i % 4, DASHES[i % 4]) for i, side in enumerate(sides)],
