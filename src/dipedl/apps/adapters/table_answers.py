@@ -15,7 +15,7 @@ from ...classifier import DIPClassifier
 from ...io import load
 from ..table.columns import NUMERIC, check_known
 from ..table.score import ScoreRequest, answer_columns, answer_inputs
-from ..table.table_model import TableModel, is_of_table, plain_model, table_model
+from ..table.table_model import is_of_table, plain_model, table_model
 
 __all__ = ["TableAnswers", "register_duckdb"]
 
@@ -53,7 +53,9 @@ class TableAnswers:
     def __init__(self, model: DIPClassifier) -> None:
         if not isinstance(model, DIPClassifier):
             raise TypeError(f"model must be a fitted DIPClassifier, got {type(model).__name__}")
-        self.model, self._table = model, _table_model(model)
+        at = Path("the model")
+        self.model = model
+        self._table = table_model(model, at) if is_of_table(model) else plain_model(model)
         self.kinds = {column.name: column.kind for column in self._table.columns if column.used}
 
     def predict(self, model_input: Any, params: Any = None) -> pd.DataFrame:
@@ -76,13 +78,6 @@ class TableAnswers:
         X = X if self._table.named else X.to_numpy()
         found = answer_inputs(self.model, X, ScoreRequest(fields=fields))
         return answer_columns(found, [str(name) for name in self.model.classes_], fields)
-
-
-def _table_model(model: DIPClassifier) -> TableModel:
-    if is_of_table(model):
-        return table_model(model, Path("the model"))
-    columns = model.evidence_.columns_
-    return plain_model(model, texts=() if columns is None else columns.text_columns())
 
 
 def _load_pyfunc(path: str) -> TableAnswers:

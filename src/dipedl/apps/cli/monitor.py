@@ -130,12 +130,10 @@ def _lock(state: Path | None, quiet: bool) -> Iterator[None]:
     # Not the state itself, in whose place a new file comes.
     lock = FileLock(state.with_name(f".{state.name}.lock"))
     try:
-        lock.acquire(timeout=0)
+        held = lock.acquire(timeout=0)
     except Timeout:
         if not quiet:
             echo(f"Waiting for another monitor that goes on with {state} ...", err=True)
-        lock.acquire()
-    try:
+        held = lock.acquire()
+    with held:
         yield
-    finally:
-        lock.release()

@@ -159,37 +159,35 @@ def score(
         engine_options = options.PartOptions(
             engine, address, workers, partitions, resume, overwrite, dry_run
         )
+        fitted, held_out = None, dict[str, float]()
         if model and data:
             options.check_order(model, Path(data))
-        held_out: dict[str, Any] = {}
-        if cost_reject is not None and model:
-            classifier = read_model(model).classifier
-            names = list(map(str, classifier.classes_))
-            matrix = None if costs is None else read_costs(open_table(costs), names)
+            fitted = read_model(model)
+        if fitted and cost_reject is not None:
+            matrix = None if costs is None else read_costs(open_table(costs), fitted.classes)
             prices = CostRequest(cost_reject, cost_error, matrix, cost_unknown, unknown_share)
             request = replace(request, costs=prices)
             try:
-                decision = classifier.held_out_decision(**vars(prices))
+                decision = fitted.classifier.held_out_decision(**vars(prices))
             except ValueError as error:
                 raise UsageError(str(error)) from error
             held_out = {
                 "held_out_cost": decision.held_out_cost,
                 "held_out_decided": decision.held_out_accepted,
             }
-        if model and data and (engine_options or options.is_data_set(data)):
-            if not read_model(model).of_images:
-                refuse_options(context, {"delimiter": options.NO_CSV})
-                out = out or Path("answers")
-                _score_parts(model, data, out, request, engine_options, json, quiet, held_out)
-                return
+        in_parts = data and (engine_options or options.is_data_set(data))
+        if model and data and fitted and in_parts and not fitted.of_images:
+            refuse_options(context, {"delimiter": options.NO_CSV})
+            out = out or Path("answers")
+            _score_parts(model, data, out, request, engine_options, json, quiet, held_out)
+            return
         refuse_options(context, _ONLY_IN_PARTS)
         table_at, out = Path(data) if data else None, out or Path("answers.csv")
         ending_of(out)
         for written in (out, refused_path(out)):
             check_writable(written, options.input_files(model, table_at, *files))
         with show_rows(quiet) as progress:
-            if model and table_at:
-                fitted = read_model(model)
+            if model and table_at and fitted:
                 table = options.open_for(fitted, model, table_at, delimiter)
                 result = score_table(fitted, table, out, request, progress)
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from itertools import repeat
@@ -278,10 +278,10 @@ def table_model(classifier: Any, path: Path) -> TableModel:
     return TableModel(classifier, spec.columns, spec.target, spec.facts, rows)
 
 
-def plain_model(
-    classifier: DIPClassifier, unnamed: str = "x", texts: Sequence[str] = ()
-) -> TableModel:
-    """Return a model fitted in Python on numbers and `texts`; without names on x0, x1, ..."""
+def plain_model(classifier: DIPClassifier, unnamed: str = "x") -> TableModel:
+    """Return a model fitted in Python, on numbers and texts; without names on x0, x1, ..."""
+    inputs = classifier.evidence_.columns_
+    texts = [] if inputs is None else inputs.text_columns()
     numbers = [f"{unnamed}{j}" for j in range(classifier.n_features_in_)]
     names = getattr(classifier, "feature_names_in_", numbers)
     columns = (ColumnSpec(str(name), CATEGORY if name in texts else NUMERIC) for name in names)
