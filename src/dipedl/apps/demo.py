@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,22 +28,18 @@ def halved_digits() -> Dataset:
 
     A tenth of the time, and no less accurate on held-out training images.
     """
-    data = load_mini_mnist()
+    data: Dataset = load_mini_mnist()
 
     def half(X: np.ndarray) -> np.ndarray:
         squares = X.astype(np.float64).reshape(len(X), 14, 2, 14, 2)
         return np.asarray(squares.mean(axis=(2, 4)).reshape(len(X), -1))
 
-    return Dataset(
-        data.name,
-        half(data.X_train),
-        data.y_train,
-        half(data.X_test),
-        data.y_test,
+    return replace(
+        data,
+        X_train=half(data.X_train),
+        X_test=half(data.X_test),
         ood={name: half(X) for name, X in data.ood.items()},
-        target_names=data.target_names,
         image_shape=(14, 14),
-        provenance=data.provenance,
     )
 
 

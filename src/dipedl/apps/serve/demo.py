@@ -12,10 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from ...classifier import DIPClassifier
-from ...writing.files import write_file
 from ..demo import halved_digits
 from ..table.fit import FitRequest, fit_table
-from ..table.reading import open_table
+from ..table.reading import ROWS, Format, FrameTable
 from ..table.table_model import save_model
 from .models import Models
 from .schemas import Pictures
@@ -32,10 +31,9 @@ def demo_models() -> tuple[Models, dict[str, Pictures]]:
     directory = TemporaryDirectory(prefix="dipedl-")
     atexit.register(directory.cleanup)
     with threadpool_limits(1):
-        folder = Path(directory.name)
-        paths = {name: folder / f"{name}.dipedl" for name in (DIGITS, FLOWERS)}
+        paths = {name: Path(directory.name, f"{name}.dipedl") for name in (DIGITS, FLOWERS)}
         pictures = {DIGITS: _fit_digits(paths[DIGITS])}
-        _fit_flowers(folder / "iris.csv", paths[FLOWERS])
+        _fit_flowers(paths[FLOWERS])
         return Models(paths), pictures
 
 
@@ -60,9 +58,8 @@ def _bytes(X: np.ndarray) -> np.ndarray:
     return np.asarray(np.rint(X * 255), dtype=np.uint8)
 
 
-def _fit_flowers(table: Path, path: Path) -> None:
+def _fit_flowers(path: Path) -> None:
     iris = load_iris(as_frame=True)
     frame = iris.data.assign(species=iris.target_names[iris.target])
-    rows = [frame.columns, *frame.itertuples(index=False)]
-    write_file(table, "\n".join(",".join(map(str, row)) for row in rows))
-    save_model(fit_table(open_table(table), FitRequest("species", "linear")).model, path)
+    table = FrameTable(Path("iris"), Format(ROWS), tuple(frame.columns), frame=frame)
+    save_model(fit_table(table, FitRequest("species", "linear")).model, path)
