@@ -156,11 +156,10 @@ class Error(BaseModel):
     refused: list[RefusedRow] | None = None
 
 
-def _base64(images: np.ndarray) -> str:
-    return base64.b64encode(images.tobytes()).decode("ascii")
-
-
-Pixels = Annotated[np.ndarray, PlainSerializer(_base64, return_type=str)]
+Pixels = Annotated[
+    np.ndarray,
+    PlainSerializer(lambda images: base64.b64encode(images.tobytes()).decode(), return_type=str),
+]
 
 
 @dataclass(frozen=True, eq=False, config=ConfigDict(arbitrary_types_allowed=True))

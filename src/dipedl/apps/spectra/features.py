@@ -293,8 +293,7 @@ class PrincipalComponents(_FluxTransformer):
             If there are not more training spectra than components, fewer pixels than components,
             or X is not finite; if the solver is not known.
         """
-        if self.svd_solver not in ("exact", "randomized"):
-            raise ValueError(f"svd_solver must be 'exact' or 'randomized', got {self.svd_solver!r}")
+        check_choice("svd_solver", self.svd_solver, ("exact", "randomized"))
         rows = _flux_rows(self, X, reset=True)
         n, pixels = rows.shape
         # n centred spectra span n - 1 directions; one more would be rounding error.

@@ -27,16 +27,8 @@ import pyarrow.parquet
 
 from .errors import UsageError, UserError, list_names
 
-CSV, PARQUET, ARROW, STREAM, NPZ, LINES, IMAGES, ROWS = (
-    "CSV",
-    "Parquet",
-    "Arrow",
-    "Arrow stream",
-    "NPZ",
-    "JSON lines",
-    "images",
-    "rows",
-)
+CSV, PARQUET, ARROW, STREAM = "CSV", "Parquet", "Arrow", "Arrow stream"
+NPZ, LINES, IMAGES, ROWS = "NPZ", "JSON lines", "images", "rows"
 _HEAD = 1 << 16
 _MAGIC = {
     b"PAR1": PARQUET,
