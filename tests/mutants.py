@@ -1242,7 +1242,7 @@ MUTANTS = [
     Mutant(
         "children of LightGBM beyond its nodes",
         "src/dipedl/io/boosters.py",
-        "(children < leaves - 1).all()",
+        "(side < leaves - 1).all()",
         "True",
         "tests/io/test_forged.py::test_texts_of_lightgbm",
     ),

@@ -353,7 +353,7 @@ LIGHTGBM = [
     (r"left_child=-?\d+", "left_child=99", "children that there are not"),
     # In place of the leaf -4 of five.
     (r"(Tree=1\n(?:.*\n)*?right_child=1 3) -4", r"\1 7", "children that there are not"),
-    (r"right_child=-?\d+", "right_child=0", "before their parents|torn trees"),
+    (r"right_child=-?\d+", "right_child=0", "behind their parents|without a parent"),
     (r"decision_type=\d+", "decision_type=1", "sets of categories|sets"),
     (r"is_linear=0", "is_linear=1", "linear trees"),
     (r"tree_sizes=\d+", "tree_sizes=1", "other sizes"),
@@ -384,8 +384,8 @@ def test_texts_of_lightgbm(pattern, text, message, native):
 
 
 XGBOOST = [
-    (("left_children", 0), 0, "before their parents|torn"),
-    (("left_children", 0), 10**6, "torn"),
+    (("left_children", 0), 0, "behind their parents"),
+    (("left_children", 0), 10**6, "behind their parents"),
     (("split_indices", 0), 99, "features that there are not"),
     (("split_type", 0), 1, "by category"),
     (("parents", 1), 7, "other parents"),

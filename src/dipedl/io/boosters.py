@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .checks import LARGEST, need
+from .compiled import check_children
 
 # LightGBM: lines of names and numbers
 
@@ -138,13 +139,12 @@ def _check_splits(fields: dict[str, np.ndarray], leaves: int, categories: int, w
     sets = fields["threshold"][kinds & _CATEGORICAL == 1]
     inside = (sets >= 0) & (sets < categories) & (sets % 1 == 0)
     need(inside.all(), "names sets of categories that there are not")
-    children = np.concatenate([fields["left_child"], fields["right_child"]])
-    need((children < leaves - 1).all(), "has children that there are not")
-    inner = np.flatnonzero(children >= 0)
-    need((children[inner] > inner % (leaves - 1)).all(), "has children before their parents")
-    # A leaf is the complement of its number: each node and leaf but the root is a child, once.
-    numbers = np.sort(np.where(children >= 0, children, leaves - 2 - children))
-    need(np.array_equal(numbers, np.arange(1, 2 * leaves - 1)), "has torn trees")
+    sides = fields["left_child"], fields["right_child"]
+    need(all((side < leaves - 1).all() for side in sides), "has children that there are not")
+    # A leaf is the complement of its number: counted on from the inner nodes, it is a node too.
+    left, right = (np.where(side >= 0, side, leaves - 2 - side) for side in sides)
+    nodes = 2 * leaves - 1
+    check_children(np.array([nodes]), np.arange(nodes) < leaves - 1, left, right)
 
 
 # XGBoost: JSON
@@ -268,11 +268,9 @@ def _check_tree(tree: Any, number: int, width: int) -> None:
     values = np.array(tree["split_conditions"])[~inner]
     need((abs(values) <= _LARGEST_LEAF).all(), "has values that are too large")
     need((inner == (right != -1)).all(), "has nodes with one child")
-    at = np.tile(np.flatnonzero(inner), 2)
-    children = np.concatenate([left[inner], right[inner]])
-    need((children > at).all(), "has children before their parents")
-    need(np.array_equal(np.sort(children), np.arange(1, nodes)), "has torn trees")
-    need((parents[children] == at).all(), "has children of other parents")
+    check_children(np.array([nodes]), inner, left[inner], right[inner])
+    for children in (left[inner], right[inner]):
+        need((parents[children] == np.flatnonzero(inner)).all(), "has children of other parents")
     need(parents[0] == _ROOT_PARENT, "has no root")
     need(((columns >= 0) & (columns < width)).all(), "splits on features that there are not")
     need((kinds == 0).all(), "splits by category")

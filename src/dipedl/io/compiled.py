@@ -69,7 +69,7 @@ class _Trees:
         fields = {name: joined[name][0] for name in _NODE}
         inner = fields["left_child"] != _LEAF
         need((inner == (fields["right_child"] != _LEAF)).all(), "have nodes with one child")
-        check_children(counts, inner, fields["left_child"], fields["right_child"])
+        check_children(counts, inner, fields["left_child"][inner], fields["right_child"][inner])
         columns, widths = fields["feature"][inner], np.repeat(shapes[:, 0], counts)[inner]
         inside = (columns >= 0) & (columns < widths)
         need(inside.all(), "split on features that there are not")
@@ -131,7 +131,7 @@ class _Predictors:
         flags = [fields[name] for name in ("is_leaf", "is_categorical", "missing_go_to_left")]
         need(all((flag <= 1).all() for flag in flags), "have flags that are not 0 or 1")
         inner = fields["is_leaf"] == 0
-        check_children(counts, inner, fields["left"], fields["right"])
+        check_children(counts, inner, fields["left"][inner], fields["right"][inner])
         need((fields["feature_idx"] >= 0)[inner].all(), "split on features that there are not")
         (_, words), (_, others) = (joined[name] for name in _BITSETS)
         need((words == others).all() and (words % _WORDS == 0).all(), "have torn sets")
@@ -179,10 +179,13 @@ def _split(array: np.ndarray, counts: NDArray[np.int64]) -> list[np.ndarray]:
 def check_children(
     counts: NDArray[np.int64], inner: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> None:
-    """Each inner node has two children behind it in its tree, and each other node one parent."""
+    """Require two children behind each inner node of its tree, and one parent of each other node.
+
+    `inner` (n,) is of the nodes of all trees, `left` and `right` number those of the inner nodes.
+    """
     start = np.repeat(np.cumsum(counts) - counts, counts)[inner]
     at = np.flatnonzero(inner)
-    children = np.concatenate([start + left[inner], start + right[inner]])
+    children = np.concatenate([start + left, start + right])
     end = np.repeat(np.cumsum(counts), counts)[inner]
     behind = (children > np.tile(at, 2)).all() and (children < np.tile(end, 2)).all()
     need(behind, "have children that are not behind their parents")

@@ -357,16 +357,23 @@ def _moments_are_there(scaler: Any, sizes: c.Sizes) -> None:
     c.need(scaler.scale_ is not None or not scaler.with_std, "has no scales")
 
 
-def _has(model: Any, names: str) -> None:
-    """Attributes that some settings need."""
+@c.word
+def _needs(model: Any, sizes: c.Sizes, names: str, setting: str, *values: Any) -> None:
+    """Attributes that are read unless a setting has one of these values."""
     lacking = [name for name in names.split() if not hasattr(model, name)]
-    c.need(not lacking, f"lack {lacking}")
+    c.need(not lacking or getattr(model, setting) in values, f"lack {lacking}")
 
 
-#: Its classes are an attribute or a property, by version.
+def _imputer_is_whole(imputer: Any, sizes: c.Sizes) -> None:
+    """What it reads differs from version to version."""
+    lacking = vars(type(imputer)().fit([[0.0]])).keys() - vars(imputer).keys()
+    c.need(not lacking, f"lack {sorted(lacking)}")
+
+
 _RIDGE = Foreign(
     {"_label_binarizer coef_ intercept_": c.anything},
-    where=(lambda model, sizes: _has(model, "classes_"),),
+    # Its classes are an attribute or a property, by version.
+    where=(lambda model, sizes: c.need(hasattr(model, "classes_"), "lack classes_"),),
 )
 
 
@@ -426,25 +433,18 @@ _OTHERS: dict[str, Entry] = {
         {"calibrators": c.each(c.fitted(c.model())), "classes estimator method": c.anything}
     ),
     "sklearn.decomposition.FastICA": Foreign(
-        {"components_": c.anything},
-        where=(lambda model, sizes: _has(model, "mean_" if model.whiten else ""),),
+        {"components_": c.anything}, where=(_needs("mean_", "whiten", False),)
     ),
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": Foreign(
         {"classes_ coef_ intercept_": c.anything},
         # What reduces the dimension; least squares give no such thing.
-        where=(
-            lambda model, sizes: _has(
-                model, "_max_components scalings_ xbar_" if model.solver == "svd" else ""
-            ),
-        ),
+        where=(_needs("_max_components scalings_ xbar_", "solver", "lsqr", "eigen"),),
     ),
     "sklearn.preprocessing.KBinsDiscretizer": Foreign(
-        {"bin_edges_": c.anything},
-        where=(lambda bins, sizes: _has(bins, "_encoder" if bins.encode != "ordinal" else ""),),
+        {"bin_edges_": c.anything}, where=(_needs("_encoder", "encode", "ordinal"),)
     ),
     "sklearn.preprocessing.PowerTransformer": Foreign(
-        {"lambdas_": c.anything},
-        where=(lambda power, sizes: _has(power, "_scaler" if power.standardize else ""),),
+        {"lambdas_": c.anything}, where=(_needs("_scaler", "standardize", False),)
     ),
     # Methods of these names are called.
     "sklearn.ensemble.StackingClassifier": Foreign(
@@ -458,9 +458,7 @@ _OTHERS: dict[str, Entry] = {
         restore=lambda model: model._build_f(model.X_thresholds_, model.y_thresholds_),
     ),
     "sklearn.impute.SimpleImputer": Foreign(
-        {"statistics_": c.anything},
-        # What it reads differs from version to version.
-        where=(lambda model, sizes: _has(model, " ".join(vars(type(model)().fit([[0.0]])))),),
+        {"statistics_": c.anything}, where=(_imputer_is_whole,)
     ),
     "sklearn.linear_model.RidgeClassifier": _RIDGE,
     "sklearn.linear_model.RidgeClassifierCV": _RIDGE,
