@@ -39,7 +39,7 @@ def published(tmp_path_factory):
     for cell in plan(load_suite("mnist"), "smoke", "mnist.toml", methods=names, seeds=[10]):
         for part in cell.parts:
             make_part(cell, part, store, None, lambda text: None)
-    (file,) = scoring.export("mnist", "smoke", out=root)
+    (file,) = scoring.export("mnist", "smoke", root)
     assert file.stat().st_size < 100_000
     return root
 

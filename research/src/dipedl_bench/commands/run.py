@@ -252,7 +252,6 @@ def sweep(
     method: Annotated[str, typer.Option(help="A method with classifier and density.")] = "dip-edl",
     profile: ProfileName = None,
     out: Out = None,
-    as_json: Json = False,
 ) -> None:
     """Print the component ablation, or the sweep over gamma or sigma; trains nothing."""
     with _explain_errors():
@@ -274,10 +273,6 @@ def sweep(
         parts = list(of_seeds.values())
         published = paper_suite(rows)
         lines = sweeps.sweep_lines(what, parts, published)
-    if as_json:
-        cells = {ln.name: {k: c.as_json() for k, c in ln.cells.items()} for ln in lines}
-        typer.echo(json.dumps(cells, indent=1, allow_nan=False))
-        return
     from ..tables.blocks import markdown_blocks, sweep_blocks
 
     blocks = [f"{method}, seeds {', '.join(map(str, of_seeds))}"]
@@ -442,21 +437,15 @@ def import_arrays(
 def export_predictions(
     suite: SuiteName,
     profile: ProfileName = None,
-    classifier: Annotated[
-        str | None, typer.Option(help="A network of the suite; default: its first.")
-    ] = None,
     out: Out = None,
-    to: Annotated[
-        Path | None, typer.Option(help="Root of the files; default: that of --out.")
-    ] = None,
 ) -> None:
-    """Write what `score` needs of a network that was run, one compressed file for each seed."""
+    """Write what `score` needs of the first network of a suite, one file for each seed."""
     with _explain_errors():
         from ..running import scoring
 
         root = out or default_root()
         profile = profile or scoring.default_profile(load_suite(suite), root)
-        for file in scoring.export(suite, profile, classifier=classifier, out=root, to=to):
+        for file in scoring.export(suite, profile, root):
             typer.echo(f"{file} ({file.stat().st_size / 1e6:.1f} MB)")
 
 

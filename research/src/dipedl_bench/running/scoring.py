@@ -278,28 +278,19 @@ def find_predictions(
     return [files[seed] for seed in chosen]
 
 
-def export(
-    suite: str,
-    profile: str,
-    *,
-    classifier: str | None = None,
-    out: str | os.PathLike[str],
-    to: str | os.PathLike[str] | None = None,
-) -> list[Path]:
-    """Write the predictions of a network in the results of runs to files, one for each seed.
+def export(suite: str, profile: str, out: str | os.PathLike[str]) -> list[Path]:
+    """Write the predictions of the first network of a suite to files, one for each seed.
 
-    `classifier` is a name of the suite's, by default its first; `out` the root of the results, `to`
-    that of the files, by default `out`. LookupError if no seed of it is there.
+    `out` is the root of the results of its runs, and of the files. LookupError if there is no seed.
     """
     loaded = load_suite(suite)
-    name = classifier or next(iter(loaded.classifiers), "")
-    refuse_unknown("classifier", [name], loaded.classifiers)
+    name = next(iter(loaded.classifiers), "")
     store, files = Store(out, loaded.name, profile), []
     part = _network_part(loaded, profile, name, suite)
     for folder in sorted(store.arrays_folder(part.name, part.digest).glob("*")):
         if folder.name.isdecimal() and store.has_arrays(*(key := _key(part, int(folder.name)))):
             made = _predictions_of(store, part, *key)
-            file = predictions_file(Store(to or out, loaded.name, profile).folder, *key)
+            file = predictions_file(store.folder, *key)
             made.write(file)
             files.append(file)
     if not files:
