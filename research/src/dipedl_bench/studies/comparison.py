@@ -7,8 +7,6 @@ column, one for each method against the best, are Holm's.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -511,24 +509,16 @@ def _p_text(p: float) -> str:
 
 def write_csv(made: Comparison) -> str:
     """Return a line for each method and metric; p-values are corrected, and empty for the best."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    heads = "suite profile method title metric set mean sd n rank best p_value test bold".split()
-    writer.writerow(heads)
+    from pandas import DataFrame
+
+    rows = []
     for (method, metric), cell in made.cells.items():
         kind, _, split = metric.partition("/")
-        writer.writerow(
-            [
-                *(made.suite, made.profile, method, made.titles[method], kind, split),
-                *(cell.mean, _or_empty(cell.sd), cell.n, _or_empty(cell.rank), int(cell.best)),
-                *(_or_empty(cell.p_value), made.tests[metric], int(made.bold(method, metric))),
-            ]
-        )
-    return file.getvalue()
-
-
-def _or_empty(value: float | None) -> float | str:
-    return "" if value is None else value
+        place = made.suite, made.profile, method, made.titles[method], kind, split
+        numbers = cell.mean, cell.sd, cell.n, cell.rank, int(cell.best), cell.p_value
+        rows.append((*place, *numbers, made.tests[metric], int(made.bold(method, metric))))
+    heads = "suite profile method title metric set mean sd n rank best p_value test bold".split()
+    return str(DataFrame(rows, columns=heads).to_csv(index=False, lineterminator="\n"))
 
 
 def write_markdown(made: Comparison) -> str:
