@@ -71,24 +71,25 @@ def page(template: str, **values: Any) -> str:
     environment.tests["startswith"] = str.startswith
     tolerances = {t: [name for name, of in ACROSS.items() if of == t] for t in ACROSS.values()}
     environment.globals |= {
-        **{"receipt": receipt, "where": where, "mean": mean, "names": NAMES, "facts": FACTS},
-        **{
-            "shares_of": shares_of,
-            "average": average,
-            "error": error,
-            "published_rows": published_rows,
-            "max": max,
-            "chance": chance,
-        },
-        **{
-            "classifiers": CLASSIFIERS,
-            "looked_at": looked_at("defaults"),
-            "calls": calls,
-            "label": label,
-            "verdict": verdict,
-            "exact": EXACT,
-        },
-        **{"verified": verify_rows(), "tolerances": sorted(tolerances.items())},
+        "receipt": receipt,
+        "where": where,
+        "mean": mean,
+        "names": NAMES,
+        "facts": FACTS,
+        "shares_of": shares_of,
+        "average": average,
+        "error": error,
+        "published_rows": published_rows,
+        "max": max,
+        "chance": chance,
+        "classifiers": CLASSIFIERS,
+        "looked_at": looked_at("defaults"),
+        "calls": calls,
+        "label": label,
+        "verdict": verdict,
+        "exact": EXACT,
+        "verified": verify_rows(),
+        "tolerances": sorted(tolerances.items()),
     }
     return environment.get_template(template).render(values)
 

@@ -1,6 +1,7 @@
 """Networks built from a seed, and their sizes and work, counted layer by layer."""
 
 import torch
+from scipy.stats import chisquare
 from torch import nn
 
 GREY, COLOUR = (1, 28, 28), (3, 32, 32)
@@ -46,3 +47,9 @@ def multiplications(network, d):
         layer.register_forward_hook(note)
     network(torch.zeros(1, d, device="meta"))
     return sum(total)
+
+
+def equally_often(counts, kinds):
+    """Whether all kinds came, none too often by a chi-squared test at one in a thousand."""
+    counts = list(counts)
+    return len(counts) == kinds and chisquare(counts).pvalue > 1e-3

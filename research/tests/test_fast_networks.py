@@ -11,6 +11,7 @@ from networks_by_hand import (
     COLOUR,
     build,
     count,
+    equally_often,
     generator,
     layers_of,
     multiplications,
@@ -202,14 +203,6 @@ def cuts(shape, shift, b, seed=0):
     found = CropFlip(shape, shift)(X, generator(seed)).numpy().reshape(b, *shape)
     for image, result in zip(X.numpy().reshape(b, *shape), found, strict=True):
         yield [key for key, cut in candidates(image, shift) if np.array_equal(cut, result)]
-
-
-def equally_often(counts, kinds):
-    """Chi-squared test at one in a thousand."""
-    counts = np.array(list(counts))
-    expected = counts.sum() / kinds
-    beyond = {18: 40.8, 20: 43.8}[kinds]
-    return len(counts) == kinds and ((counts - expected) ** 2 / expected).sum() < beyond
 
 
 @pytest.mark.parametrize(("shape", "shift"), [((3, 6, 8), 2), ((1, 5, 4), 3), ((2, 3, 3), 1)])

@@ -58,11 +58,8 @@ def head_of(
     return scale * weight, scale * bias.astype(np.float64)
 
 
-class _Stored(BaseEstimator):
-    """Something fitted, of which `stored` answers by name are looked up by the number of a row."""
-
-    def __init__(self, stored: Mapping[str, np.ndarray]) -> None:
-        self.stored = stored
+class _Fitted(BaseEstimator):
+    """An estimator that is fitted from the start."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Do nothing: it is fitted."""
@@ -70,6 +67,13 @@ class _Stored(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
+
+
+class _Stored(_Fitted):
+    """Something of which `stored` answers by name are looked up by the number of a row."""
+
+    def __init__(self, stored: Mapping[str, np.ndarray]) -> None:
+        self.stored = stored
 
     def _of(self, name: str, X: np.ndarray) -> np.ndarray:
         if name not in self.stored:
@@ -129,7 +133,7 @@ class CachedClassifier(ClassifierMixin, _Stored):
         return weight.copy(), bias.copy()
 
 
-class HeadClassifier(ClassifierMixin, BaseEstimator):
+class HeadClassifier(ClassifierMixin, _Fitted):
     """The last layer of a network, fitted: inputs X (n, p) are the features that it takes.
 
     What it returns are copies: a method that changes them in place harms no other.
@@ -139,13 +143,6 @@ class HeadClassifier(ClassifierMixin, BaseEstimator):
         self.weight = weight
         self.bias = bias
         self.classes_ = np.arange(len(weight))
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Do nothing: it is fitted."""
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
 
     def logits(self, X: np.ndarray) -> np.ndarray:
         """Return logits (n, k)."""
