@@ -12,9 +12,15 @@ from dipedl_bench.results.receipt import config_hash
 from dipedl_bench.results.store import Arrays, Store
 from dipedl_bench.running.training import make_row
 
-__all__ = ["write_synthetic_store"]
+__all__ = ["arrays_of", "write_synthetic_store"]
 
 _SIZES = {"train": 60, "validation": 30, "test": 50}
+
+
+def arrays_of(store: Store, method: str, seed: int, part: str = "method") -> Arrays:
+    """Return the arrays of the row of a method and a seed."""
+    (row,) = (row for row in store.rows() if (row["method"], row["seed"]) == (method, seed))
+    return store.arrays_of(row, part)
 
 
 def write_synthetic_store(

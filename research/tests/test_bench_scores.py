@@ -15,18 +15,17 @@ from sklearn.metrics import (
     recall_score,
     roc_auc_score,
 )
-from synthetic_store import write_synthetic_store
+from synthetic_store import arrays_of, write_synthetic_store
 
 from dipedl.metrics import nll, ood_auroc
-from dipedl_bench import load_arrays
 from dipedl_bench.results.scores import bootstrap_interval, errors_avoided, score
 
 
 @pytest.fixture(scope="module")
 def arrays(tmp_path_factory):
-    root = tmp_path_factory.mktemp("store")
-    write_synthetic_store(root, methods=["max-softmax"], seeds=[10], ood=["kmnist", "omniglot"])
-    return load_arrays("mnist", "smoke", "max-softmax", 10, out=root)
+    options = {"methods": ["max-softmax"], "seeds": [10], "ood": ["kmnist", "omniglot"]}
+    store = write_synthetic_store(tmp_path_factory.mktemp("store"), **options)
+    return arrays_of(store, "max-softmax", 10)
 
 
 def test_values_against_scikit_learn(arrays):

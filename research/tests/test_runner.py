@@ -11,9 +11,10 @@ import time
 
 import numpy as np
 import pytest
+from synthetic_store import arrays_of
 from tiny_suite import TINY
 
-from dipedl_bench import load_arrays, load_rows, run
+from dipedl_bench import Store, load_rows, run
 from dipedl_bench.datasets.images import files_of
 from dipedl_bench.datasets.splits import check_files
 from dipedl_bench.running.runner import StoppedError
@@ -68,10 +69,9 @@ def test_a_row_has_its_receipt(finished):
 
 
 def test_arrays_are_those_of_the_parts(finished):
-    out = finished[0]
-    own = load_arrays("tiny", "smoke", "dip-edl", 1, out=out)
-    net = load_arrays("tiny", "smoke", "dip-edl", 1, out=out, part="classifier")
-    density = load_arrays("tiny", "smoke", "dip-edl", 1, out=out, part="density")
+    store = Store(finished[0], "tiny", "smoke")
+    parts = ("method", "classifier", "density")
+    own, net, density = (arrays_of(store, "dip-edl", 1, part) for part in parts)
     assert set(own) == {"validation", "test", "ood/kmnist"}
     assert set(net) == set(density) == {*own, "train"}
     # Definition 3.1 with the z-score of the training rows and a prior of 1/2, by hand
@@ -85,9 +85,8 @@ def test_arrays_are_those_of_the_parts(finished):
 
 
 def test_statistics_may_come_from_the_validation_rows(finished):
-    out = finished[0]
-    own = load_arrays("tiny", "smoke", "dip-edl-features", 1, out=out)
-    density = load_arrays("tiny", "smoke", "dip-edl-features", 1, out=out, part="density")
+    store = Store(finished[0], "tiny", "smoke")
+    own, density = (arrays_of(store, "dip-edl-features", 1, part) for part in ("method", "density"))
     held = density["validation"]["log_density"]
     z = (density["test"]["log_density"] - held.mean()) / held.std()
     np.testing.assert_allclose(own["test"]["log_evidence"], np.log(200 * 2.0) + z, rtol=1e-9)
@@ -299,8 +298,8 @@ def test_a_killed_training_goes_on_and_ends_with_the_same_bits(tmp_path):
     row = load_rows("tiny", out=out)[0]
     assert row["own"]["resumed"]
     run(path, out=tmp_path / "at once", methods=["edl"], seeds=[1])
-    one = load_arrays("tiny", "smoke", "edl", 1, out=out)
-    other = load_arrays("tiny", "smoke", "edl", 1, out=tmp_path / "at once")
+    stores = (Store(folder, "tiny", "smoke") for folder in (out, tmp_path / "at once"))
+    one, other = (arrays_of(store, "edl", 1) for store in stores)
     for split, named in one.items():
         for name, array in named.items():
             np.testing.assert_array_equal(array, other[split][name])

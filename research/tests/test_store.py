@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from synthetic_store import write_synthetic_store
+from synthetic_store import arrays_of, write_synthetic_store
 
-from dipedl_bench import load_arrays, load_rows, read_rows
+from dipedl_bench import load_rows, read_rows
 from dipedl_bench.results.rows import as_line, merge
 from dipedl_bench.results.store import Store
 
@@ -34,12 +34,12 @@ def test_rows_and_arrays_come_back(store, tmp_path):
     assert [(r["method"], r["seed"]) for r in rows] == [
         ("dip-edl", 10), ("edl", 10), ("dip-edl", 20), ("edl", 20),
     ]  # fmt: skip
-    arrays = load_arrays("mnist", "smoke", "dip-edl", 20, out=tmp_path)
+    arrays = arrays_of(store, "dip-edl", 20)
     assert set(arrays) == {
         "validation", "test", "ood/kmnist", "ood/omniglot", "ood/omniglot_inverted",
     }  # fmt: skip
     assert arrays["test"]["probabilities"].dtype == np.float64
-    density = load_arrays("mnist", "smoke", "dip-edl", 20, out=tmp_path, part="density")
+    density = arrays_of(store, "dip-edl", 20, "density")
     assert density["train"]["log_density"].shape == (60,)
 
 
@@ -69,12 +69,8 @@ def test_rows_of_every_suite_are_one_frame():
 def test_what_is_not_there_is_said_with_what_is(store, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"dipedl-bench run FILE.toml --profile cpu --out "):
         load_rows("cifar", "cpu", out=tmp_path)
-    with pytest.raises(LookupError, match=r"no row of method 'edll'.*\('edl', 20\)"):
-        load_arrays("mnist", "smoke", "edll", 20, out=tmp_path)
     with pytest.raises(LookupError, match="'edl' has no part 'density'"):
-        load_arrays("mnist", "smoke", "edl", 20, out=tmp_path, part="density")
-    with pytest.raises(ValueError, match="unknown part 'flow'"):
-        load_arrays("mnist", "smoke", "edl", 20, out=tmp_path, part="flow")
+        arrays_of(store, "edl", 20, "density")
 
 
 def test_a_row_is_never_there_twice(store):

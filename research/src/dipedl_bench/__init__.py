@@ -1,7 +1,7 @@
 """The benchmark: suites in TOML, a runner that survives being killed, rows with receipts.
 
-`run` trains what is missing and appends rows; `read_rows` and `load_arrays` read what is there, so
-that tables, sweeps and figures never train anything again. `score` makes rows of other methods
+`run` trains what is missing and appends rows; `read_rows` and `Store` read what is there, so that
+tables, sweeps and figures never train anything again. `score` makes rows of other methods
 from published predictions, and of arrays of your own.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .results.rows import load_rows, read_rows
-    from .results.store import Store, load_arrays
+    from .results.store import Store
     from .running.runner import RunResult, run
     from .running.scoring import score
     from .spec.suite import Suite, load_suite, suite_names
@@ -21,7 +21,6 @@ __all__ = [
     "RunResult",
     "Store",
     "Suite",
-    "load_arrays",
     "load_rows",
     "load_suite",
     "read_rows",
@@ -35,7 +34,6 @@ _HOME = {
     "run": "running.runner",
     "score": "running.scoring",
     "Store": "results.store",
-    "load_arrays": "results.store",
     "load_rows": "results.rows",
     "read_rows": "results.rows",
     "Suite": "spec.suite",

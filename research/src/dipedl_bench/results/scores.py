@@ -61,7 +61,7 @@ def score(
 ) -> dict[str, dict[str, Any]]:
     """Metrics of a method from its predictions on the test set, the OOD sets and the shifted sets.
 
-    `arrays` are as of `dipedl_bench.load_arrays`; shifted sets, ``shifted/<name>``, hold "y",
+    `arrays` are as of `Store.arrays_of`; shifted sets, ``shifted/<name>``, hold "y",
     "probabilities" and "uncertainty" as the test set does. Where class probabilities are known, see
     `dipedl_bench.results.known_truth`. `n_resamples` bootstrap resamples are
     behind each interval; 0 leaves the intervals out.

@@ -26,53 +26,15 @@ import numpy as np
 
 from dipedl.writing import whole_file, write_file
 
-from ..names import refuse_unknown, run_command
+from ..names import run_command
 from .files import damaged_files, read_file, seal
-from .rows import Row, append_row, as_line, default_root, key_of, parse_rows, replace_row, rows_in
+from .rows import Row, append_row, as_line, key_of, parse_rows, replace_row, rows_in
 
-__all__ = ["PARTS", "Store", "load_arrays"]
+__all__ = ["Store"]
 
 Arrays = dict[str, dict[str, np.ndarray]]
 
 _NETWORK, _RECEIPT = "network.safetensors", "receipt.json"
-#: Arrays that a row has: those of the method itself, and of the trained parts below it.
-PARTS = ("method", "classifier", "density")
-
-
-def load_arrays(
-    suite: str,
-    profile: str,
-    method: str,
-    seed: int,
-    out: str | os.PathLike[str] | None = None,
-    *,
-    part: str = "method",
-) -> Arrays:
-    """Per-sample arrays of a row: split -> name -> array.
-
-    Of several configs of the method, the latest. `part` is "method" for its own predictions, or
-    "classifier" or "density" for the arrays of the trained part below it; `out` as of `load_rows`.
-    LookupError if there is no such row or part; FileNotFoundError if the arrays have been deleted.
-
-    Returns
-    -------
-    dict of str to dict of str to ndarray
-        Splits: "validation", "test", and "ood/<name>" for each OOD set; parts below a method have
-        "train" too. Names of a method: "probabilities" (n, k), "uncertainty" (n,), higher is less
-        sure; evidential ones also "concentration" (n, k) and, where the method has it,
-        "log_evidence" (n,). Of a classifier: "probabilities" (n, k), "logits" (n, k) and "features"
-        (n, p), where it has them. Of a density: "log_density" (n,). Every split with labels has
-        "y" (n,).
-    """
-    refuse_unknown("part", [part], PARTS)
-    store = Store(out or default_root(), suite, profile)
-    rows = {(row["method"], row["seed"]): row for row in store.rows()}
-    if (method, seed) not in rows:
-        raise LookupError(
-            f"no row of method {method!r} with seed {seed} in {str(store.folder)!r}; it has "
-            f"{sorted(rows)}"
-        )
-    return store.arrays_of(rows[method, seed], part)
 
 
 class Store:
@@ -191,7 +153,22 @@ class Store:
         return weights
 
     def arrays_of(self, row: Mapping[str, Any], part: str = "method") -> Arrays:
-        """Arrays of a row, see `load_arrays`."""
+        """Return the arrays of a row: split -> name -> array.
+
+        `part` is "method" for its own predictions, or "classifier" or "density" for the arrays of
+        the trained part below it. LookupError if it has none; FileNotFoundError if the arrays have
+        been deleted.
+
+        Returns
+        -------
+        dict of str to dict of str to ndarray
+            Splits: "validation", "test", and "ood/<name>" for each OOD set; parts below a method
+            have "train" too. Names of a method: "probabilities" (n, k), "uncertainty" (n,), higher
+            is less sure; evidential ones also "concentration" (n, k) and, where the method has it,
+            "log_evidence" (n,). Of a classifier: "probabilities" (n, k), "logits" (n, k) and
+            "features" (n, p), where it has them. Of a density: "log_density" (n,). Every split with
+            labels has "y" (n,).
+        """
         parts = {"method": {"name": row["method"], **row}, **row["parts"]}
         if part not in parts:
             known = sorted(row["parts"])
