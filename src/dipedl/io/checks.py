@@ -190,14 +190,20 @@ def floats(
     finite: bool = True,
     least: float = -math.inf,
     most: float = LARGEST,
+    order: np.ufunc | None = None,
 ) -> None:
-    """Floating point numbers of 4 or 8 bytes, the finite ones in [-`most`, `most`]."""
+    """Floating point numbers of 4 or 8 bytes, the finite ones in [-`most`, `most`].
+
+    `order` is true of each and the next, such as ``np.less``.
+    """
     array = _array(value, "f", shape, sizes)
     need(array.itemsize in (4, 8), f"has the dtype {array.dtype}")
     need(not finite or np.isfinite(array).all(), "holds NaN or infinite values")
     large = (abs(array) > most) & np.isfinite(array)
     need(not large.any(), f"holds values beyond {most:g}")
     need(least == -math.inf or not (array < least).any(), f"holds values below {least}")
+    ordered = order is None or order(array[..., :-1], array[..., 1:]).all()
+    need(ordered, "holds values that fall, or do not rise")
 
 
 def positive(*shape: Shape) -> Check:

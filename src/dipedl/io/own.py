@@ -28,15 +28,15 @@ _EVIDENCE = {"evidence_": c.fitted(c.ours("EvidenceModel"))}
 _TRANSFORMER = c.fitted(c.has("transform"))
 
 
-def _ranks_rise(ranks: Any, sizes: c.Sizes) -> None:
+def _has_knots(ranks: Any, sizes: c.Sizes) -> None:
     c.need(sizes["m"], "have no knots")
-    c.need((np.diff(ranks.knots_) > 0).all(), "have knots that do not rise")
-    c.need((np.diff(ranks.normal_scores_) >= 0).all(), "have normal scores that fall")
 
 
 RANKS = Entry(
-    _LEARNED | {"scale_": c.SIZE, "knots_ normal_scores_": c.floats("m")},
-    where=(_ranks_rise,),
+    _LEARNED
+    | {"scale_": c.SIZE, "knots_": c.floats("m", order=np.less)}
+    | {"normal_scores_": c.floats("m", order=np.less_equal)},
+    where=(_has_knots,),
 )
 
 
@@ -597,15 +597,8 @@ _COUNTS = c.floats("*", least=0)
 
 
 def _ranks_fit(ranks: Any, sizes: c.Sizes) -> None:
-    c.need((np.diff(ranks.cuts) >= 0).all(), "have cuts that fall")
     c.need(len(ranks.sizes) == len(ranks.cuts) + 1, "have other ranges than cuts")
     c.need((ranks.sizes > 0).all(), "have empty ranges")
-
-
-def _calibration_rises(calibration: Any, sizes: c.Sizes) -> None:
-    c.need(len(calibration.confidence) > 0, "have no knot")
-    for name in ("confidence", "right"):
-        c.need((np.diff(getattr(calibration, name)) >= 0).all(), "have knots that fall")
 
 
 def _monitor_fits(monitor: Any, sizes: c.Sizes) -> None:
@@ -648,7 +641,7 @@ _MONITORING: dict[str, Entry] = {
         where=(_monitor_fits,),
     ),
     "monitoring.ReferenceRanks": Entry(
-        {"cuts": c.floats("c"), "ties": c.floats("c", least=0)}
+        {"cuts": c.floats("c", order=np.less_equal), "ties": c.floats("c", least=0)}
         | {"sizes": c.floats("*"), "both": c.flag},
         where=(_ranks_fit,),
     ),
@@ -663,8 +656,9 @@ _MONITORING: dict[str, Entry] = {
         | {"accuracy": c.ours("monitoring.Sums")},
     ),
     "monitoring.Calibration": Entry(
-        {"confidence right": c.floats("m", least=0, most=1), "variance": c.real(0)},
-        where=(_calibration_rises,),
+        {"confidence right": c.floats("m", least=0, most=1, order=np.less_equal)}
+        | {"variance": c.real(0)},
+        where=(_has_knots,),
     ),
     "monitoring.Estimate": Entry({"value low high": c.real(), "rows": c.count()}),
     "monitoring.Window": Entry(
@@ -706,19 +700,13 @@ def _arrays_fit(state: Any, sizes: c.Sizes) -> None:
     }
     scores, source, _ = rows.pop("scores"), rows.pop("source"), rows.pop("memorised")
     evidence = rows.pop("evidence")
+    c.need(sizes.get("t", 2) > 1, "have one knot")
     c.need(len(evidence) or not len(scores), "have rows without evidence")
     c.need((np.diff(evidence[-2:]) > 0).all(), "sharpen from above")
     lengths = {len(array) for array in rows.values()}
     c.need(lengths <= {0, len(scores)}, "have parts of other rows")
     c.need(len(rows["labels"]) == len(rows["logits"]), "have labels of other rows")
     c.need(source.ndim == 0 or not len(scores), "have rows without a source")
-
-
-def _knots_rise(state: Any, sizes: c.Sizes) -> None:
-    for name in ("fusion/knots", "fusion/normal_scores"):
-        table = vars(state).get(name)
-        if table is not None:
-            c.need(table.shape[1] > 1 and (np.diff(table) >= 0).all(), "have knots that fall")
 
 
 def _strength_counts(state: Any, sizes: c.Sizes) -> None:
@@ -748,6 +736,7 @@ MODULE = Entry(
     },
     {f"density_/distance.{n}": check for ns, check in _DISTANCES.items() for n in ns.split()}
     | {"head/strength.numbers": c.floats("*")}
-    | {"fusion/scales": c.positive(2), "fusion/knots fusion/normal_scores": c.floats(2, "t")},
-    where=(_arrays_fit, _knots_rise, _strength_counts),
+    | {"fusion/scales": c.positive(2)}
+    | {"fusion/knots fusion/normal_scores": c.floats(2, "t", order=np.less_equal)},
+    where=(_arrays_fit, _strength_counts),
 )
