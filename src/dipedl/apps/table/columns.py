@@ -263,10 +263,10 @@ def _levels(values: pd.Series) -> pd.Series:
     return levels[~gap_words(levels)].reset_index(drop=True)
 
 
-def guess(values: pd.Series, name: str, comma: bool = False) -> ColumnSpec:
-    """Return a column of a DataFrame by its kind; UserError for what no column may hold.
+def guess(values: pd.Series, name: str, frame: pd.DataFrame | None = None) -> ColumnSpec:
+    """Return a column by its kind; UserError for what no column may hold.
 
-    `comma` says that a comma is a decimal mark elsewhere in the table.
+    A comma that may be a decimal mark is one if it is elsewhere in the `frame`.
     """
     values = mark_gaps(values)
     plain = _kind_of_dtype(values, name)
@@ -276,7 +276,7 @@ def guess(values: pd.Series, name: str, comma: bool = False) -> ColumnSpec:
     levels = _levels(values)
     if not len(levels):
         return ColumnSpec(name, TEXT, why=ONLY_GAPS)
-    return _guess_of_texts(values, levels, name, comma)
+    return _guess_of_texts(values, levels, name, frame)
 
 
 def check_single(values: pd.Series, name: str) -> None:
@@ -318,19 +318,23 @@ def _kind_of_dtype(values: pd.Series, name: str) -> ColumnSpec | None:
     return None
 
 
-def _guess_of_texts(values: pd.Series, levels: pd.Series, name: str, comma: bool) -> ColumnSpec:
+def _guess_of_texts(
+    values: pd.Series, levels: pd.Series, name: str, frame: pd.DataFrame | None
+) -> ColumnSpec:
     if set(levels.str.strip().str.lower()) in _TRUTHS:
         return ColumnSpec(name, BOOLEAN)
     if not levels.map(lambda text: bool(_CODE.fullmatch(text))).any():
-        decimal = "," if comma else decimal_mark(levels)
+        decimal = decimal_mark(levels)
         numbers = ~np.isnan(to_numbers(levels, decimal))
         if not numbers.all() and not np.isnan(to_numbers(levels, ",")).any():
-            text = levels[~numbers].iloc[0].strip()
-            raise UnclearMark(
-                f"column {name!r}: {text!r} may be {text.replace(',', '')} or "
-                f"{text.replace(',', '.')}, and no other entry tells which: write the numbers of "
-                "this column without commas"
-            )
+            if frame is None or not has_decimal_commas(frame):
+                text = levels[~numbers].iloc[0].strip()
+                raise UserError(
+                    f"column {name!r}: {text!r} may be {text.replace(',', '')} or "
+                    f"{text.replace(',', '.')}, and no other entry tells which: write the numbers "
+                    "of this column without commas"
+                )
+            decimal, numbers = ",", np.ones(len(levels), dtype=bool)
         if numbers.all():
             return ColumnSpec(
                 name, NUMERIC, decimal=decimal, why="decimal commas" if decimal == "," else ""
@@ -341,10 +345,6 @@ def _guess_of_texts(values: pd.Series, levels: pd.Series, name: str, comma: bool
     if date:
         return ColumnSpec(name, DATE, date=date, why=date)
     return _level_kind(values.astype(object), name)
-
-
-class UnclearMark(UserError):
-    """A comma that may be a decimal mark or stand between thousands."""
 
 
 def _mixed_types(values: pd.Series, odd: str, numbers: int, name: str) -> UserError:
@@ -401,13 +401,8 @@ def infer_columns(frame: pd.DataFrame, forced: Mapping[str, str]) -> tuple[Colum
 
 def infer_column(frame: pd.DataFrame, name: Any, forced: Mapping[str, str]) -> ColumnSpec:
     """Return a column of the rows to learn from; its commas are those of the other columns."""
-    values, kind = frame[name], forced.get(str(name))
-    try:
-        column = _infer_or_force(values, str(name), kind)
-    except UnclearMark:
-        if not has_decimal_commas(frame):
-            raise
-        column = _infer_or_force(values, str(name), kind, comma=True)
+    values = frame[name]
+    column = _infer_or_force(values, str(name), forced.get(str(name)), frame)
     gaps = mark_gaps(values).isna()
     if column.kind not in (CATEGORY, TEXT) and values.dtype.kind == "O":
         gaps |= gap_words(values)
@@ -418,11 +413,11 @@ def infer_column(frame: pd.DataFrame, name: Any, forced: Mapping[str, str]) -> C
 
 
 def _infer_or_force(
-    values: pd.Series, name: str, kind: str | None, comma: bool = False
+    values: pd.Series, name: str, kind: str | None, frame: pd.DataFrame
 ) -> ColumnSpec:
     if kind is None:
-        return guess(values, name, comma)
-    column = guess(values, name, comma) if kind in (NUMERIC, DATE) else ColumnSpec(name, kind)
+        return guess(values, name, frame)
+    column = guess(values, name, frame) if kind in (NUMERIC, DATE) else ColumnSpec(name, kind)
     column = replace(column if column.kind == kind else ColumnSpec(name, kind), why="as asked")
     levels = texts_of(values).nunique() if kind == CATEGORY else 0
     if levels > MOST_LEVELS:
