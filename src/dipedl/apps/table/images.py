@@ -98,13 +98,11 @@ def class_of(file: Path, folder: Path) -> str | None:
 
 
 def extractor(path: str) -> Callable[[Path], np.ndarray]:
-    """Return the function from an image to features (p,): an ONNX network, else pixels."""
-    return _network(Path(path)) if path else _pixels
+    """Return the function from an image to features (p,): of an ONNX network, else grey pixels.
 
-
-def _pixels(file: Path) -> np.ndarray:
-    """Grey values in [0, 1] of the image at 16 x 16, row by row."""
-    return _resize(file, "L", (_SIDE, _SIDE)).ravel()
+    These are values in [0, 1] of the image at 16 x 16, row by row.
+    """
+    return _network(Path(path)) if path else lambda file: _resize(file, "L", (_SIDE, _SIDE)).ravel()
 
 
 def pixel_names(p: int) -> list[str]:
