@@ -45,6 +45,7 @@ from dipedl.density import (
 )
 from dipedl.explanation import Card, explain, reasons
 from dipedl.features.pipelines import input_sources, known_levels, sources_after
+from dipedl.writing.text import percent
 from weekly import sample_of
 
 COLUMNS = ["mass", "length", "width", "age", "dose"]
@@ -392,7 +393,7 @@ def test_a_common_level_is_no_reason_and_a_rare_one_is_told_with_its_share(trave
     (level,) = share.index[-1:]
     place = pd.Categorical([level], categories=X["place"].cat.categories)
     (card,) = clf.explain(X[:1].assign(place=place))
-    assert f"place = {level!r} ({share.iloc[-1]:.0%} of the training rows" in card.reason
+    assert f"place = {level!r} ({percent(share.iloc[-1])} of the training rows" in card.reason
 
 
 def test_a_new_month_is_the_reason_beside_any_common_level(travel):
