@@ -1,6 +1,7 @@
 """Pages of numbers are what the receipts say."""
 
 import importlib.util
+import json
 import shutil
 import subprocess
 import sys
@@ -95,3 +96,13 @@ def test_every_benchmark_of_the_page_has_a_receipt_with_what_makes_it_again():
         row = harness.receipt(name)
         assert row["command"] == f"python benchmarks/{name}.py"
         assert {"config", "config_hash", "values", "versions", "device", "seconds"} <= set(row)
+
+
+def test_rows_of_spectra_are_those_that_their_kind_of_cpu_gave_before():
+    receipt = json.loads((ROOT / "results" / "verify_spectra_other_cpu.json").read_text("utf-8"))
+    lines = (ROOT / "results/bench/spectra/scarce/rows.jsonl").read_text("utf-8").splitlines()
+    rows = {(row["method"], row["seed"]): row["metrics"] for row in map(json.loads, lines)}
+    for before in receipt:
+        metrics = rows[before["method"], before["seed"]]
+        for name, of in before["metrics"].items():
+            assert metrics[name] == pytest.approx(of["again"], abs=1e-6), name

@@ -100,12 +100,6 @@ class Captions(Frozen):
     sets: dict[str, str]
     #: A limit of what the OOD sets of the suite say.
     limit: str
-    #: No page shows these.
-    row: str = ""
-    lead: str = ""
-    split: str = ""
-    trivial: str = ""
-    protocol: str = ""
     #: The data set of rows that do not name theirs.
     dataset: str = ""
     #: Data that the paper has no numbers of: how its name begins, and what tables say of it.
