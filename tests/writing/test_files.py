@@ -233,6 +233,8 @@ def writes(call):
         return any(set(t) <= set("rwxab+t") and set(t) & set("wxa") for t in texts) or bool(
             flags & {"O_WRONLY", "O_RDWR", "O_CREAT"}
         )
+    if name == "to_csv" and not call.args and "path_or_buf" not in {k.arg for k in call.keywords}:
+        return False  # it returns the text
     of = getattr(getattr(call.func, "value", None), "id", "")
     return name in WRITING_CALLS or (of, name) == ("os", "replace")
 

@@ -261,9 +261,10 @@ def write_lines(table: pd.DataFrame, file: Any, *, header: bool) -> None:
     # No spreadsheet takes a text for a formula.
     texts = table[["name", "file", "header_class", "predicted", "reason"]].map(cell, "ignore")
     snr = table["snr"].map("{:.2f}".format, "ignore")
-    table.assign(**texts, snr=snr).to_csv(
-        file, mode="wb", header=header, index=False, float_format="%.6f", lineterminator="\n"
+    lines = table.assign(**texts, snr=snr).to_csv(
+        header=header, index=False, float_format="%.6f", lineterminator="\n"
     )
+    file.write(lines.encode())
 
 
 def count_predictions(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
