@@ -114,8 +114,8 @@ def test_headline_says_what_was_met_and_who_ranks_better(tmp_path):
     lines = headline(bench_table(rows))
     assert "accuracy of 0.9963 ±0.0000 (paper: 0.9953 ±0.0003)" in lines[0]
     assert lines[1] == (
-        "DIP-EDL meets or beats the paper's DIP-EDL in 7 of 8 metrics that it has; it falls short here: "
-        "on Omniglot (as published) OOD Brier."
+        "DIP-EDL meets or beats the paper's DIP-EDL in 7 of 8 metrics that it has; it falls short "
+        "here: on Omniglot (as published) OOD Brier."
     )
     assert any(line.startswith("On Omniglot (as published) its AUROC of 1.0") for line in lines)
     assert not any("K-MNIST its AUROC" in line for line in lines)
