@@ -50,6 +50,6 @@ def multiplications(network, d):
 
 
 def equally_often(counts, kinds):
-    """Whether all kinds came, none too often by a chi-squared test at one in a thousand."""
+    """Return whether all kinds came, none too often by a chi-squared test at one in a thousand."""
     counts = list(counts)
     return len(counts) == kinds and chisquare(counts).pvalue > 1e-3

@@ -365,7 +365,7 @@ def _needs(model: Any, sizes: c.Sizes, names: str, setting: str, *values: Any) -
 
 
 def _imputer_is_whole(imputer: Any, sizes: c.Sizes) -> None:
-    """What it reads differs from version to version."""
+    """Refuse an imputer that lacks what its own version fits: this differs between versions."""
     lacking = vars(type(imputer)().fit([[0.0]])).keys() - vars(imputer).keys()
     c.need(not lacking, f"lack {sorted(lacking)}")
 
