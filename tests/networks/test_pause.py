@@ -115,6 +115,19 @@ def test_a_large_checkpoint_is_written_now_and_then_and_before_every_end(
     start = clock.now
     run(tmp_path / "large.pt", loss=clock.loss, settings=settings)
     assert times == [5, 35, 40]
+
+    def slow(*arguments):
+        clock.now += 4
+        return recorded(*arguments)
+
+    # a tenth of the time at the most: after 4 s of writing 40 s pass before the next
+    monkeypatch.setattr(training.Checkpoints, "_write", slow)
+    times.clear()
+    start = clock.now
+    longer = replace(settings, epochs=12)
+    run(tmp_path / "slow.pt", loss=clock.loss, settings=longer)
+    assert times == [9, 53, 72]
+    monkeypatch.setattr(training.Checkpoints, "_write", recorded)
     times.clear()
     start, path = clock.now, tmp_path / "paused.pt"
     assert paused(path, clock, 11, settings=settings).epoch == 2 and times == [5, 10]
