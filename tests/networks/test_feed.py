@@ -146,6 +146,43 @@ def test_a_gpu_trains_as_a_cpu_does(monkeypatch, resident):
 
 
 @needs_gpu
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+def test_replayed_steps_train_as_single_ones_do(tmp_path, optimizer):
+    """With a loss and a rate that change between epochs, and a last batch of another size."""
+    settings = Training(
+        epochs=6,
+        batch_size=8,
+        optimizer=optimizer,
+        learning_rate=1e-2,
+        weight_decay=1e-3,
+        schedule="one-cycle",
+        clip_norm=0.5,
+        device="cuda",
+    )
+    loss = lambda o, t, epoch: (o - t).square().mean() * (1 + epoch)  # noqa: E731
+    start, data = net().state_dict(), rows(0, 53)
+
+    def trained(compiled, **options):
+        module = net()
+        module.load_state_dict(start)
+        told = replace(settings, compile=compiled)
+        return module, train(module, loss, data, told, seed=0, **options)
+
+    (plain, history), (replayed, again) = trained(False), trained("graph")
+    assert again.loss == pytest.approx(history.loss, rel=1e-4)
+    for name, value in plain.state_dict().items():
+        torch.testing.assert_close(replayed.state_dict()[name], value, rtol=1e-3, atol=1e-5)
+    path = tmp_path / "run.pt"
+    with pytest.raises(Stop):
+        trained("graph", checkpoint=path, progress=stop_after(3))
+    for compiled in (False, "graph"):
+        copy = tmp_path / f"{compiled}.pt"
+        copy.write_bytes(path.read_bytes())
+        resumed = trained(compiled, checkpoint=copy)[1]
+        assert resumed.loss == pytest.approx(history.loss, rel=1e-4)
+
+
+@needs_gpu
 def test_no_step_waits_for_the_gpu(monkeypatch):
     step, module = _loop_step(), net().cuda()
     monkeypatch.setattr("dipedl.networks.training.Run._step", step)

@@ -103,8 +103,8 @@ class _Norm(nn.Module):
     @torch.no_grad()
     def _iterate(self, matrix: Tensor, steps: int) -> None:
         for _ in range(steps):
-            self.u = normalize(matrix @ self.v, dim=0, eps=_EPS)
-            self.v = normalize(matrix.T @ self.u, dim=0, eps=_EPS)
+            self.u.copy_(normalize(matrix @ self.v, dim=0, eps=_EPS))
+            self.v.copy_(normalize(matrix.T @ self.u, dim=0, eps=_EPS))
 
     def forward(self, weight: Tensor) -> Tensor:
         matrix = weight.flatten(1)

@@ -33,6 +33,7 @@ from .device import (
     set_random_states,
     tune_kernels,
 )
+from .step_graph import StepGraph
 
 __all__ = ["History", "TextProgress", "Training", "TrainingPaused", "train"]
 
@@ -82,9 +83,11 @@ class Training:
         AVX512-BF16 or AMX to gain by it. On other devices
         it changes nothing. On CUDA cuDNN also tries its kernels and keeps the fastest: equal seeds
         then give equal numbers up to rounding only.
-    compile : bool, default=False
+    compile : bool or "graph", default=False
         Train a compiled form of the module (``torch.compile``): slower to start, then
-        faster steps. The returned module and every checkpoint are the plain ones.
+        faster steps. "graph" replays whole steps as CUDA graphs, for networks of small layers; on
+        other devices it changes nothing, and a module or loss that waits for the GPU cannot be
+        recorded. The returned module and every checkpoint are the plain ones.
     n_jobs : int, optional
         Threads of PyTorch while it trains; None keeps its setting.
 
@@ -124,15 +127,22 @@ class Training:
     augment: Callable[[Tensor, torch.Generator], Tensor] | None = None
     device: str = "auto"
     amp: bool = False
-    compile: bool = False
+    compile: bool | str = False
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "step_size", "validate_every", "patience", "n_jobs"):
             if name not in ("patience", "n_jobs") or getattr(self, name) is not None:
                 check_integer(name, getattr(self, name))
-        for name in ("restore_best", "amp", "compile"):
+        for name in ("restore_best", "amp"):
             check_flag(name, getattr(self, name))
+        if not isinstance(self.compile, bool | np.bool_) and self.compile != "graph":
+            raise TypeError(f"compile must be True, False or 'graph', got {self.compile!r}")
+        if self.compile == "graph" and callable(self.optimizer):
+            raise ValueError(
+                "compile='graph' needs an optimizer that is given by its name, got "
+                f"{self.optimizer!r}; give compile=True, or the name"
+            )
         if isinstance(self.optimizer, type):
             raise TypeError(
                 "optimizer must be a name or a function (module, settings), got the class "
@@ -488,7 +498,10 @@ class Run:
         # The module itself is unchanged; states, checkpoints and predictions use it.
         # Each shape is compiled: there are two, of a full batch and of the last one.
         compiled = self.settings.compile
-        self.called = torch.compile(self.module, dynamic=False) if compiled else self.module
+        self.called = torch.compile(self.module, dynamic=False) if compiled is True else self.module
+        self.graph: StepGraph | None = None
+        if compiled == "graph" and self.device.type == "cuda":
+            self.graph = StepGraph(self._descend, self.optimizer, self.device)
         self.feed = Feed(self.data, self.device)
         self.began, self.epochs_before = time.perf_counter(), self.history.epochs
 
@@ -516,8 +529,14 @@ class Run:
         inputs, *targets = batch
         if self.settings.augment is not None:
             inputs = self.settings.augment(inputs, self.augmenter)
+        if self.graph is not None:
+            return self.graph([inputs, *targets], rate, epoch)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        return self._descend([inputs, *targets], epoch)
+
+    def _descend(self, batch: list[Tensor], epoch: int) -> Tensor:
+        inputs, *targets = batch
         self.optimizer.zero_grad()
         loss = self.loss(self._outputs(self.called, inputs), *targets, epoch=epoch)
         if not isinstance(loss, Tensor) or loss.ndim:
@@ -622,6 +641,8 @@ def _optimizer(
     options: dict[str, Any] = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
     if settings.optimizer == "sgd":
         options |= {"momentum": settings.momentum, "nesterov": settings.momentum > 0}
+    elif settings.compile == "graph" and device.type == "cuda":
+        options["capturable"] = True
     return OPTIMIZERS[settings.optimizer](parameters, fused=device.type in _FAST, **options)
 
 

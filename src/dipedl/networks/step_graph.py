@@ -1,0 +1,80 @@
+"""A training step as a CUDA graph: for networks whose kernels are shorter than their launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = []
+
+#: Steps before the first recording: libraries and optimiser states are set up in them.
+_BEFORE = 3
+
+#: A step on a batch ``(inputs, *targets)`` of an epoch: its loss.
+Step = Callable[[list[Tensor], int], Tensor]
+
+
+class StepGraph:
+    """Records a step of the optimiser on a full batch, and replays it with other rows.
+
+    A replay is one launch in place of hundreds. It repeats the kernels with the numbers that Python
+    gave them: the learning rate is therefore a tensor, and each epoch, which a loss may depend on,
+    records its own. Batches of another size, and the first few, are not replayed.
+
+    Parameters
+    ----------
+    step : callable
+        ``(batch, epoch) -> loss``: clears the gradients, goes forward and backward, and lets the
+        optimiser step; it must not wait for the GPU.
+    optimizer : torch.optim.Optimizer
+        One that takes its rate from a tensor, with ``capturable=True`` where it has that.
+    device : torch.device
+        A CUDA device.
+    """
+
+    def __init__(self, step: Step, optimizer: torch.optim.Optimizer, device: torch.device) -> None:
+        self.step, self.optimizer = step, optimizer
+        self.rate = torch.zeros((), device=device)
+        self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self.graph: Any = None
+        self.done, self.epoch = 0, -1
+        self.batch: list[Tensor] = []
+        self.loss = self.rate
+
+    def __call__(self, batch: list[Tensor], rate: float, epoch: int) -> Tensor:
+        """Take a step; return its loss."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.rate
+            if "capturable" in group:  # a checkpoint of another run may say no
+                group["capturable"] = True
+        self.rate.fill_(rate)
+        self.batch = self.batch or [part.clone() for part in batch]
+        if [part.shape for part in batch] != [part.shape for part in self.batch]:
+            return self.step(batch, epoch)
+        if self.done < _BEFORE:
+            self.done += 1
+            return self._aside(batch, epoch)
+        if epoch != self.epoch:
+            self._record(epoch)
+        for kept, part in zip(self.batch, batch, strict=True):
+            kept.copy_(part)
+        self.graph.replay()
+        return self.loss.clone()
+
+    def _aside(self, batch: list[Tensor], epoch: int) -> Tensor:
+        """Take a step on another stream than the current one, as must be before a recording."""
+        current = torch.cuda.current_stream(self.rate.device)
+        self.stream.wait_stream(current)
+        with torch.cuda.stream(self.stream):
+            loss = self.step(batch, epoch)
+        current.wait_stream(self.stream)
+        return loss
+
+    def _record(self, epoch: int) -> None:
+        """Record a step, which is not executed."""
+        self.graph, self.epoch = torch.cuda.CUDAGraph(), epoch
+        with torch.cuda.graph(self.graph, stream=self.stream):
+            self.loss = self.step(self.batch, epoch).detach()
