@@ -196,10 +196,10 @@ def verify_rows() -> Iterator[dict[str, Any]]:
         rows, of = read_file(path), verify_metrics([path])
         columns = {}
         for at in ("then", "now"):
-            machines = [row[at].partition(", threads: ") for row in rows]
-            threads = {of.partition(",")[0] or "unknown" for *_, of in machines}
-            columns[at] = "; ".join(sorted({name for name, *_ in machines}))
-            columns[f"threads_{at}"] = ", ".join(sorted(threads))
+            machines = {row[at].partition(", threads: ")[0] for row in rows}
+            threads = {n for row in rows for n in re.findall(r"threads: (\w+)", row[at])}
+            columns[at] = "; ".join(sorted(machines))
+            columns[f"threads_{at}"] = ", ".join(sorted(threads)) or "unknown"
         largest = of.groupby("kind")["by"].max()
         yield {
             "name": path.stem.removeprefix("verify_").replace("_same_", ", same_"),

@@ -177,7 +177,7 @@ def test_the_paper_profile_has_the_paper_s_flow():
     published = FlowDensity.paper()
     assert ours.flow == published.flow
     assert ours.preprocessing == published.preprocessing
-    assert replace(ours.training, device="auto") == published.training
+    assert replace(ours.training, device="auto", compile=False) == published.training
 
 
 @pytest.mark.parametrize("base", ["mnist", "cifar10", "spectra"])

@@ -142,8 +142,10 @@ def test_an_interrupted_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path,
 @pytest.mark.slow
 def test_a_killed_process_loses_no_more_than_its_epoch(tmp_path):
     path = str(tmp_path / "run.pt")
-    code = KILLED.format(tests=os.path.dirname(__file__), path=path)
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    folder = os.path.dirname(__file__)
+    code = KILLED.format(tests=folder, path=path)
+    env = os.environ | {"PYTHONPATH": os.path.dirname(folder)}
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
     assert out.returncode == -signal.SIGKILL, out.stderr
     reports = []
     resumed = run(path, progress=reports.append)
