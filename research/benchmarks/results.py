@@ -64,6 +64,7 @@ from dipedl_bench.tables.pairs import (
     values,
 )
 from dipedl_bench.tables.provenance import (
+    CHANGED,
     describe_missing,
     describe_older,
     machines,
@@ -313,7 +314,9 @@ def summary(source: Source, section: Section, profile: str) -> Blocks:
     yield grid(frame)
     if priced:
         yield no_price(replace(table, lines=tuple(lines))) or price_sentence(source.suite)
-    yield from filter(None, [describe_missing(table), describe_older(table, source.rows[profile])])
+    older = describe_older(table, source.rows[profile])
+    linked = older.replace(CHANGED, f"[{CHANGED}](protocol.md#published-rows)")
+    yield from filter(None, [describe_missing(table), linked])
 
 
 def price_sentence(suite: str) -> str:

@@ -90,6 +90,20 @@ def test_numbers_are_those_of_the_tables(root, data):
         assert shown["v"][i] == pytest.approx(np.mean(means), rel=1e-5)
 
 
+def test_rows_older_than_the_default_are_named(root, tmp_path):
+    store = Store(tmp_path, "mnist", "cpu")
+    (tmp_path / "mnist" / "cpu").mkdir(parents=True)
+    (row,) = (
+        of
+        for of in Store(root, "mnist", "cpu").rows()
+        if (of["method"], of["seed"]) == ("dip-edl-default", 10)
+    )
+    for time, older in (("2026-11-27T00:00:00+00:00", True), ("2026-11-29T00:00:00+00:00", False)):
+        store.replace({**row, "time": time})
+        (shown,) = json.loads(content(render_methods(tmp_path), "data"))["suites"]
+        assert (f"{row['title']} (seeds 10)" in shown["note"]) is older
+
+
 def test_each_line_has_its_receipt_and_a_command_of_names_that_are_there(root, data, receipts):
     hashes = {row["config_hash"] for of in data["suites"] for row in rows_of(root, of)}
     for of in data["suites"]:

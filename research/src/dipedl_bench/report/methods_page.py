@@ -27,6 +27,7 @@ from ..results.store import Store
 from ..spec.suite import load_suite, suite_names
 from ..studies.comparison import complete_rows
 from ..tables.formatting import column_title, scale_of, set_title
+from ..tables.provenance import describe_older
 from ..tables.table import OF_OOD, BenchTable, Line, bench_table, is_higher_better, keep_latest
 
 __all__ = ["KINDS", "kind_of", "render_methods"]
@@ -142,6 +143,7 @@ def _suite(
             }
         )
         receipts.append(_receipt(line, mine))
+    older = "" if table.crossed else describe_older(table, rows)
     there = [any(shown["v"][i] is not None for shown in lines) for i in range(len(columns))]
     for shown in lines:
         for key in ("v", "d"):
@@ -150,7 +152,7 @@ def _suite(
         "suite": table.suite,
         "profile": table.profile,
         "title": f"{title}, {profile}",
-        "note": table.note,
+        "note": " ".join(filter(None, [table.note, older])),
         "crossed": table.crossed,
         "columns": [column for column, i in zip(columns, there, strict=True) if i],
         "lines": lines,

@@ -13,6 +13,8 @@ from .table import BenchTable, keep_latest
 #: When our default last changed its probabilities, in UTC: since then the prior is 1/2 for each
 #: class. Those of `DIPModule` in between, which got another score on that day, are made again.
 DEFAULT_CHANGED = "2026-11-28T09:45"
+#: What it is called in sentences; pages link it to when and how.
+CHANGED = "last changed its probabilities"
 _MODULES = ("DIPModuleMethod", "PolarDIPModuleMethod")
 #: Estimators that fit a temperature and a caution budget unless they are told otherwise.
 _LIKE_DEFAULT = ("DIPClassifier", *_MODULES)
@@ -73,9 +75,8 @@ def describe_older(table: BenchTable, rows: Iterable[Mapping[str, Any]]) -> str:
     )
     ranks = ", but of `DIPModule`, which ranks by another score now" if modules else ""
     return (
-        "Made before the default [last changed its probabilities](protocol.md#published-rows), and "
-        f"not yet run again: {'; '.join(parts)}. Labels and AUROC are as today{ranks}; Brier "
-        "scores, prices, NLL and ECE are not."
+        f"Made before the default {CHANGED}, and not yet run again: {'; '.join(parts)}. Labels and "
+        f"AUROC are as today{ranks}; Brier scores, prices, NLL and ECE are not."
     )
 
 
