@@ -184,7 +184,8 @@ CASES = [
     (CEDL(delta=-1), ValueError, "delta must be >= 0, got -1"),
     (LastLayerLaplace(prior_precision=0.0), ValueError, "prior_precision must be finite and > 0"),
     (LastLayerLaplace(GaussianNB()), TypeError, "estimator .* no linear_head.. and no coef_"),
-    (DUQ(training=replace(ONCE, compile=True)), ValueError, "compile=False for DUQ"),
+    (DUQ(training=replace(ONCE, compile=True)), ValueError, "compile=False for DUQ, got .*True"),
+    (DUQ(training=replace(ONCE, compile="graph")), ValueError, "for DUQ, got compile='graph'"),
     (DDU(shrinkage=2.0), ValueError, r"shrinkage must be in \[0, 1\], got 2.0"),
 ]
 

@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from dipedl.networks import MLP, TorchClassifier, Training  # noqa: E402
 
@@ -35,6 +36,21 @@ def test_weights_stand_for_copies_of_the_rows():
     np.testing.assert_allclose(
         np.array(weighted.history_.loss) * 30, np.array(repeated.history_.loss) * 50, rtol=1e-5
     )
+
+
+def test_a_step_copies_no_weights(rare):
+    """A GPU would wait for the copy, and a recorded one reads memory that is free by then."""
+
+    class Operations(TorchDispatchMode):
+        def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
+            names.append(operation.overloadpacket.__name__)
+            return operation(*arguments, **(keywords or {}))
+
+    model, names = TorchClassifier(MLP((2,)), QUICK, class_weight="balanced").fit(*rare), []
+    losses, y = torch.rand(9), torch.arange(9) % 2
+    with Operations():
+        model.weighted_mean(losses, y)
+    assert names == ["index", "mul", "mean"]
 
 
 def test_the_validation_score_has_the_weights_too(rare):

@@ -1,17 +1,20 @@
 """How a GPU is kept busy, as far as a CPU can tell; the last tests run where there is a GPU."""
 
 import math
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from test_checkpoint import SETTINGS, Stop, assert_same_run, net, rows, run, stop_after  # noqa: E402
 
-from dipedl.networks import Training, train, training  # noqa: E402
+from dipedl.networks import MLP, TorchClassifier, Training, train, training  # noqa: E402
+from dipedl.networks.step_graph import StepGraph  # noqa: E402
 from dipedl.networks.training import Feed  # noqa: E402
 
 CPU = torch.device("cpu")
@@ -126,6 +129,101 @@ def test_compiled_training_is_that_of_the_plain_module(tmp_path, quick_compiler)
     assert_same_run(run(path, start(), settings), compiled)
 
 
+def test_flags_of_numpy_compile_and_graphs_change_nothing_on_a_cpu(tmp_path, monkeypatch):
+    modules = []
+    monkeypatch.setattr(torch, "compile", lambda m, dynamic: modules.append((m, dynamic)) or m)
+    plain = run(None)
+    assert_same_run(run(None, settings=replace(SETTINGS, compile=np.False_)), plain)
+    assert_same_run(run(None, settings=replace(SETTINGS, compile="graph")), plain)
+    assert modules == []
+    compiled = run(None, settings=replace(SETTINGS, compile=np.True_))
+    assert modules == [(compiled[0], False)]
+    path = tmp_path / "run.pt"
+    with pytest.raises(Stop):
+        run(path, settings=replace(SETTINGS, compile="graph"), progress=stop_after(2))
+    assert_same_run(run(path), plain)
+
+
+class Recorder:
+    """CUDA graphs as far as a CPU has them: a recorded step is taken by `replay` alone."""
+
+    def __init__(self, monkeypatch):
+        self.events, self.is_recording = [], False
+        stream = SimpleNamespace(wait_stream=lambda other: None)
+        for name in ("Stream", "current_stream"):
+            monkeypatch.setattr(torch.cuda, name, lambda device: stream)
+        monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
+        monkeypatch.setattr(torch.cuda, "CUDAGraph", SimpleNamespace)
+        monkeypatch.setattr(torch.cuda, "graph", self.record)
+        self.module = torch.nn.BatchNorm1d(2)
+        self.optimizer = torch.optim.SGD(self.module.parameters(), 1.0)
+
+    @contextmanager
+    def record(self, graph, stream):
+        self.is_recording = True
+        yield
+        self.is_recording = False
+        graph.replay = partial(self.take, "replay", *self.recorded)
+
+    def take(self, event, batch, epoch, loss):
+        self.events.append(event)
+        rate = self.optimizer.param_groups[0]["lr"]
+        loss.copy_(rate * batch[0].sum() * (1 + epoch))
+
+    def step(self, batch, epoch):
+        loss = torch.full((), math.nan)
+        if self.is_recording:
+            self.recorded = batch, epoch, loss
+            self.events.append(f"record {epoch}")
+        else:
+            self.take("step", batch, epoch, loss)
+        return loss
+
+    def graph(self, step):
+        return StepGraph(step, self.module, self.optimizer, CPU)
+
+
+def test_a_step_is_recorded_in_each_epoch_and_replayed_on_full_batches(monkeypatch):
+    recorder = Recorder(monkeypatch)
+    graph, batches = recorder.graph(recorder.step), torch.rand(34, 2).split(8)
+    losses, expected = [], []
+    for epoch in range(2):
+        for i, batch in enumerate(batches):
+            rate = 0.5 + i + 10 * epoch
+            losses.append(graph([batch], rate, epoch))
+            expected.append(rate * batch.sum() * (1 + epoch))
+    torch.testing.assert_close(losses, expected)
+    assert recorder.events == [
+        *["step"] * 3,
+        *["record 0", "replay", "step"],
+        *["record 1", *["replay"] * 4, "step"],
+    ]
+
+
+def test_steps_that_cannot_be_recorded(monkeypatch):
+    """Power iterations that assigned their vectors stood still while steps were replayed."""
+    recorder, batch = Recorder(monkeypatch), [torch.rand(8, 2)]
+
+    def assign(batch, epoch):
+        recorder.module.running_mean = recorder.module.running_mean + 1
+        return recorder.step(batch, epoch)
+
+    def read(batch, epoch):
+        if recorder.is_recording:
+            raise RuntimeError("operation not permitted when stream is capturing")
+        return recorder.step(batch, epoch)
+
+    for step, error, message in [
+        (assign, ValueError, r"buffers in place, and running_mean was assigned: call its copy_"),
+        (read, RuntimeError, r"cannot record a step of this module and loss.*compile=False"),
+    ]:
+        graph = recorder.graph(step)
+        for _ in range(3):
+            graph(batch, 0.1, 0)
+        with pytest.raises(error, match=message):
+            graph(batch, 0.1, 0)
+
+
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
@@ -165,8 +263,8 @@ def test_replayed_steps_train_as_single_ones_do(tmp_path, optimizer):
     def trained(compiled, **options):
         module = net()
         module.load_state_dict(start)
-        told = replace(settings, compile=compiled)
-        return module, train(module, loss, data, told, seed=0, **options)
+        run_settings = replace(settings, compile=compiled)
+        return module, train(module, loss, data, run_settings, seed=0, **options)
 
     (plain, history), (replayed, again) = trained(False), trained("graph")
     assert again.loss == pytest.approx(history.loss, rel=1e-4)
@@ -180,6 +278,20 @@ def test_replayed_steps_train_as_single_ones_do(tmp_path, optimizer):
         copy.write_bytes(path.read_bytes())
         resumed = trained(compiled, checkpoint=copy)[1]
         assert resumed.loss == pytest.approx(history.loss, rel=1e-4)
+
+
+@needs_gpu
+def test_replayed_steps_have_the_weights_of_the_classes():
+    """A recorded copy from the CPU read memory that was free by the time of a replay."""
+    X = rows(0, 64)[0].numpy()
+    y = (X.sum(axis=1) > 0.5).astype(int)
+    settings = Training(epochs=3, batch_size=8, device="cuda")
+    plain, replayed = (
+        TorchClassifier(MLP((4,)), replace(settings, compile=compiled), class_weight="balanced")
+        for compiled in (False, "graph")
+    )
+    expected = plain.fit(X, y).history_.loss
+    assert replayed.fit(X, y).history_.loss == pytest.approx(expected, rel=1e-4)
 
 
 @needs_gpu

@@ -76,7 +76,9 @@ def test_digamma_loss_is_the_expected_cross_entropy(rows, sampled):
     torch.testing.assert_close(expected_cross_entropy(alpha, y), naive, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("prior", [1.0, 0.1, torch.tensor([0.5, 1.0, 2.0, 30.0])])
+@pytest.mark.parametrize(
+    "prior", [1.0, 2, torch.tensor([1, 1, 2, 30]), [0.5, 1.0, 2.0, 30.0], np.array([1, 2, 3, 4])]
+)
 def test_kl_against_monte_carlo_and_torch(rows, sampled, prior):
     alpha, _ = rows
     b = torch.as_tensor(prior, dtype=torch.float64).expand_as(alpha)

@@ -342,6 +342,8 @@ def test_a_gpu_that_is_not_there():
         ({"decay": 0}, ValueError, "decay must be in"),
         ({"clip_norm": 0}, ValueError, "clip_norm must be > 0, or None, got 0"),
         ({"compile": "no"}, TypeError, "compile must be True, False or .graph., got .no."),
+        ({"compile": 1}, TypeError, "compile must be True, False or .graph., got 1"),
+        ({"compile": "graph", "optimizer": print}, ValueError, "optimizer that is given by its na"),
         ({"amp": 1}, TypeError, "amp must be True or False, got 1"),
         ({"augment": 3}, TypeError, "augment must be None or a callable"),
         ({"device": "tpu"}, ValueError, "device must be 'auto', 'cpu'.*got 'tpu'"),

@@ -61,7 +61,7 @@ class DUQ(Decisions, TorchEstimator):
     -----
     The kernels are no probabilities: ``predict_proba`` divides them by their sum. The averages take
     the embeddings of the pass before a step, the released code those of another pass after it.
-    ``Training(compile=True)`` is refused: the penalty differentiates a gradient.
+    A `training` with ``compile`` is refused: the penalty differentiates a gradient.
 
     References
     ----------
@@ -93,8 +93,9 @@ class DUQ(Decisions, TorchEstimator):
         check_positive_number("length_scale", self.length_scale)
         check_number("momentum", self.momentum, "in [0, 1)", lambda m: 0 <= m < 1)
         check_number("gradient_penalty", self.gradient_penalty, ">= 0", lambda w: w >= 0)
-        if self.training_settings().compile:
-            raise ValueError("training must have compile=False for DUQ, got compile=True")
+        compiled = self.training_settings().compile
+        if compiled:
+            raise ValueError(f"training must have compile=False for DUQ, got compile={compiled!r}")
         super().check_parameters()
 
     def build_network(self, n_outputs: int, seed: int) -> Any:

@@ -300,7 +300,10 @@ def kl_to_prior(alpha: Tensor, prior: Tensor | float = 1.0) -> Tensor:
     >>> kl_to_prior(torch.tensor([[1.0, 1.0], [2.0, 1.0]]))
     tensor([0.0000, 0.1931])
     """
-    other = prior.to(alpha) if isinstance(prior, Tensor) else alpha.new_full((), prior)
+    if isinstance(prior, float | int):  # a copy to a GPU would wait for it
+        other = alpha.new_full((), prior)
+    else:
+        other = torch.as_tensor(prior, dtype=alpha.dtype, device=alpha.device)
     divergence: Tensor = kl_divergence(alpha, other.expand_as(alpha))
     return divergence
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 __all__ = []
 
 #: Steps before the first recording: libraries and optimiser states are set up in them.
-_BEFORE = 3
+_WARM_UP = 3
 
 #: A step on a batch ``(inputs, *targets)`` of an epoch: its loss.
 Step = Callable[[list[Tensor], int], Tensor]
@@ -29,18 +29,26 @@ class StepGraph:
     step : callable
         ``(batch, epoch) -> loss``: clears the gradients, goes forward and backward, and lets the
         optimiser step; it must not wait for the GPU.
+    module : torch.nn.Module
+        The trained one, whose buffers are changed in place.
     optimizer : torch.optim.Optimizer
         One that takes its rate from a tensor, with ``capturable=True`` where it has that.
     device : torch.device
         A CUDA device.
     """
 
-    def __init__(self, step: Step, optimizer: torch.optim.Optimizer, device: torch.device) -> None:
-        self.step, self.optimizer = step, optimizer
+    def __init__(
+        self,
+        step: Step,
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        device: torch.device,
+    ) -> None:
+        self.step, self.module, self.optimizer = step, module, optimizer
         self.rate = torch.zeros((), device=device)
         self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self.graph: Any = None
-        self.done, self.epoch = 0, -1
+        self.warm_ups, self.epoch = 0, -1
         self.batch: list[Tensor] = []
         self.loss = self.rate
 
@@ -54,17 +62,17 @@ class StepGraph:
         self.batch = self.batch or [part.clone() for part in batch]
         if [part.shape for part in batch] != [part.shape for part in self.batch]:
             return self.step(batch, epoch)
-        if self.done < _BEFORE:
-            self.done += 1
-            return self._aside(batch, epoch)
+        if self.warm_ups < _WARM_UP:
+            self.warm_ups += 1
+            return self._warm_up(batch, epoch)
         if epoch != self.epoch:
             self._record(epoch)
-        for kept, part in zip(self.batch, batch, strict=True):
-            kept.copy_(part)
+        for static, part in zip(self.batch, batch, strict=True):
+            static.copy_(part)
         self.graph.replay()
         return self.loss.clone()
 
-    def _aside(self, batch: list[Tensor], epoch: int) -> Tensor:
+    def _warm_up(self, batch: list[Tensor], epoch: int) -> Tensor:
         """Take a step on another stream than the current one, as must be before a recording."""
         current = torch.cuda.current_stream(self.rate.device)
         self.stream.wait_stream(current)
@@ -76,5 +84,20 @@ class StepGraph:
     def _record(self, epoch: int) -> None:
         """Record a step, which is not executed."""
         self.graph, self.epoch = torch.cuda.CUDAGraph(), epoch
-        with torch.cuda.graph(self.graph, stream=self.stream):
-            self.loss = self.step(self.batch, epoch).detach()
+        buffers = dict(self.module.named_buffers())
+        try:
+            with torch.cuda.graph(self.graph, stream=self.stream):
+                self.loss = self.step(self.batch, epoch).detach()
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            raise RuntimeError(
+                "compile='graph' cannot record a step of this module and loss, which may not read "
+                "a number from the GPU or copy one to it; train with compile=False"
+            ) from error
+        for name, buffer in self.module.named_buffers():
+            if buffer is not buffers.get(name):
+                raise ValueError(
+                    f"compile='graph' needs a module that changes its buffers in place, and {name} "
+                    "was assigned: call its copy_(), or train with compile=True"
+                )

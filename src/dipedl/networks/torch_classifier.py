@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -201,9 +202,8 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         """Return the mean of the losses (n,), weighted by class."""
         if self.class_weight is None:
             return losses.mean()
-        # a blocking copy would make every step wait for the GPU
-        weights = torch.from_numpy(self.class_weight_).to(losses.dtype)
-        return (losses * weights.to(losses.device, non_blocking=True)[target]).mean()
+        weights = _weights_on(losses.device, losses.dtype, *self.class_weight_.tolist())
+        return (losses * weights[target]).mean()
 
     def error_rate(self, scores: Tensor, target: Tensor) -> Tensor:
         """Return the share of wrong predictions of class scores (n, k), weighted by class."""
@@ -349,6 +349,12 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         outputs = np.asarray(torch.cat(parts).numpy())
         _check_finite(outputs, X)
         return outputs
+
+
+@lru_cache
+def _weights_on(device: torch.device, dtype: torch.dtype, *weights: float) -> Tensor:
+    """Copy weights to a device once: it waits for a copy, and a replayed step cannot repeat it."""
+    return torch.tensor(weights, dtype=dtype, device=device)
 
 
 def float32_rows(model: TorchEstimator, X: Any, y: Any) -> Pair:

@@ -85,9 +85,9 @@ class Training:
         then give equal numbers up to rounding only.
     compile : bool or "graph", default=False
         Train a compiled form of the module (``torch.compile``): slower to start, then
-        faster steps. "graph" replays whole steps as CUDA graphs, for networks of small layers; on
-        other devices it changes nothing, and a module or loss that waits for the GPU cannot be
-        recorded. The returned module and every checkpoint are the plain ones.
+        faster steps. "graph" records a step in each epoch as a CUDA graph and replays it, for
+        networks of small layers: see Notes. On other devices it changes nothing. The returned
+        module and every checkpoint are the plain ones.
     n_jobs : int, optional
         Threads of PyTorch while it trains; None keeps its setting.
 
@@ -100,6 +100,10 @@ class Training:
     -----
     bfloat16, not float16: it has the range of float32, so losses need no scaling and a checkpoint
     needs no scaler state.
+
+    A replayed step runs none of the Python code of module and loss, only their kernels. They must
+    not read a number from the GPU or copy a tensor to it, must change buffers in place, and may
+    depend on the epoch but on no counter of their own. Dropout and learning rates are as without.
 
     Examples
     --------
@@ -286,8 +290,9 @@ def train(
         loss at the current epoch; needed for an annealed loss, which cannot be compared between
         epochs.
     checkpoint : path, optional
-        File written after every epoch; one of over 100 MB twice a minute, and at the end. If it
-        exists the run resumes from it, with the same bits as an uninterrupted run.
+        File written after every epoch; one of over 100 MB at most twice a minute and in a tenth of
+        the time, and at the end. If it exists the run resumes from it, with the same bits as an
+        uninterrupted run.
     progress : callable, optional
         Called after every epoch with a dict; `TextProgress` prints it.
     deadline : float, optional
@@ -311,6 +316,8 @@ def train(
         If the device runs out of memory, with the batch size to try.
     OSError
         If the checkpoint cannot be written.
+    RuntimeError
+        If a step cannot be recorded for ``compile="graph"``.
     TrainingPaused
         If the deadline passed before the last epoch.
 
@@ -431,6 +438,8 @@ class Run:
         self.augmenter = torch.Generator(self.device).manual_seed(self.seeds[1])
         self.best_score, self.without_gain = float("inf"), 0
         self.best: dict[str, Tensor] | None = None
+        self.called: Callable[[Tensor], Tensor] = self.module
+        self.graph: StepGraph | None = None
 
     def go(
         self,
@@ -497,11 +506,11 @@ class Run:
         self.parameters = parameters
         # The module itself is unchanged; states, checkpoints and predictions use it.
         # Each shape is compiled: there are two, of a full batch and of the last one.
-        compiled = self.settings.compile
-        self.called = torch.compile(self.module, dynamic=False) if compiled is True else self.module
-        self.graph: StepGraph | None = None
-        if compiled == "graph" and self.device.type == "cuda":
-            self.graph = StepGraph(self._descend, self.optimizer, self.device)
+        if self.settings.compile == "graph":
+            if self.device.type == "cuda":
+                self.graph = StepGraph(self._descend, self.module, self.optimizer, self.device)
+        elif self.settings.compile:
+            self.called = torch.compile(self.module, dynamic=False)
         self.feed = Feed(self.data, self.device)
         self.began, self.epochs_before = time.perf_counter(), self.history.epochs
 
@@ -735,10 +744,10 @@ def _fits(data: tuple[Tensor, ...], device: torch.device) -> bool:
 
 
 _FORMAT = 1
-#: A file of more bytes is written at most once per so many seconds, and takes no more than a tenth
-#: of the time: WRN-28-10 has 290 MB and, on a GPU, epochs of 7 s; the paper's flow has 7 GB.
+#: A file of more bytes is written at most once per so many seconds, and per so many times as long
+#: as a write takes: WRN-28-10 has 290 MB and, on a GPU, epochs of 7 s; the paper's flow has 7 GB.
 _LARGE = 100_000_000
-_PERIOD, _TIMES = 30.0, 10
+_PERIOD, _WRITES = 30.0, 10
 
 
 class Checkpoints:
@@ -783,7 +792,7 @@ class Checkpoints:
             start = time.monotonic()
             self._write(self.path, state())
             end = time.monotonic()
-            self.next, self.is_newest = end + max(_PERIOD, _TIMES * (end - start)), True
+            self.next, self.is_newest = end + max(_PERIOD, _WRITES * (end - start)), True
 
     def _write(self, path: Path, state: dict[str, Any]) -> None:
         """Replace the file at once; after a failure the old one remains."""
