@@ -156,7 +156,7 @@ class Recorder:
         monkeypatch.setattr(torch.cuda, "CUDAGraph", SimpleNamespace)
         monkeypatch.setattr(torch.cuda, "graph", self.record)
         self.module = torch.nn.BatchNorm1d(2)
-        self.optimizer = torch.optim.SGD(self.module.parameters(), 1.0)
+        self.optimizer = torch.optim.Adam(self.module.parameters(), 1.0)
 
     @contextmanager
     def record(self, graph, stream):
@@ -193,6 +193,7 @@ def test_a_step_is_recorded_in_each_epoch_and_replayed_on_full_batches(monkeypat
             losses.append(graph([batch], rate, epoch))
             expected.append(rate * batch.sum() * (1 + epoch))
     torch.testing.assert_close(losses, expected)
+    assert recorder.optimizer.param_groups[0]["capturable"]
     assert recorder.events == [
         *["step"] * 3,
         *["record 0", "replay", "step"],

@@ -32,7 +32,7 @@ class StepGraph:
     module : torch.nn.Module
         The trained one, whose buffers are changed in place.
     optimizer : torch.optim.Optimizer
-        One that takes its rate from a tensor, with ``capturable=True`` where it has that.
+        One that takes its rate from a tensor, as the fused ones do.
     device : torch.device
         A CUDA device.
     """
@@ -50,13 +50,13 @@ class StepGraph:
         self.graph: Any = None
         self.warm_ups, self.epoch = 0, -1
         self.batch: list[Tensor] = []
-        self.loss = self.rate
+        self.loss: Tensor
 
     def __call__(self, batch: list[Tensor], rate: float, epoch: int) -> Tensor:
         """Take a step; return its loss."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate
-            if "capturable" in group:  # a checkpoint of another run may say no
+            if "capturable" in group:  # Adam refuses to be recorded without it
                 group["capturable"] = True
         self.rate.fill_(rate)
         self.batch = self.batch or [part.clone() for part in batch]

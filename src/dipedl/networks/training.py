@@ -650,8 +650,6 @@ def _optimizer(
     options: dict[str, Any] = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
     if settings.optimizer == "sgd":
         options |= {"momentum": settings.momentum, "nesterov": settings.momentum > 0}
-    elif settings.compile == "graph" and device.type == "cuda":
-        options["capturable"] = True
     return OPTIMIZERS[settings.optimizer](parameters, fused=device.type in _FAST, **options)
 
 
