@@ -114,11 +114,11 @@ def looked_at(suite: str) -> dict[str, list[str]]:
 
 @cache
 def metrics_of(suite: str, seed: int | None = None) -> DataFrame:
-    """Return metrics of networks that two cores can train, by method, classifier and data set.
+    """Return metrics of the profile that users' pages show, by method, classifier and data set.
 
     Of one seed, or of those that all methods have.
     """
-    profile = {"spectra": "scarce", "mnist": "gpu"}.get(suite, "cpu")
+    profile = {"spectra": "scarce", "mnist": "gpu", "cifar10": "gpu"}.get(suite, "cpu")
     rows = read_rows(RESULTS / "bench" / suite / profile)
     latest = keep_latest(rows["row"])
     kept = keep_shared_seeds(latest) if seed is None else [r for r in latest if r["seed"] == seed]
