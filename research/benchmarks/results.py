@@ -255,13 +255,10 @@ def page_of(suite: str, root: Path) -> str:
     ][:3]
     receipts_of_suite = [*RESULTS.glob(f"verify_{suite.replace('-', '_')}*.json")]
     changes = verify_metrics(receipts_of_suite).groupby("kind")["by"].max()
-    again = {row["method"] for path in receipts_of_suite for row in read_file(path)}
-    lines = [line for table in source.tables.values() for line in table.lines]
     known: dict[str, Any] = {"m": source.mean, "value": source.value, "of": source.lines}
     known["looked_at"] = looked_at(suite)
     known |= {"with_standard_z": source.with_standard_z, "seconds": source.seconds}
     known |= {"images": IMAGES, "cpu_flops": CPU_FLOPS, "gpu_flops": GPU_FLOPS, "augment": AUGMENT}
-    known["again"] = ", ".join(sorted({line.title for line in lines if line.name in again}))
     known["apart"] = lambda: source.distances(RESULTS / f"verify_{suite}_other_cpu.json")
     known["moved"] = {kind.strip("/"): f"{by:.4f}".lstrip("0") for kind, by in changes.items()}
     blocks = [f"# {page.title}", Template(page.text.strip()).render(known)]
