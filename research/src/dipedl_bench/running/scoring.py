@@ -483,7 +483,7 @@ def _part_of_arrays(method: str | type, data: Mapping[str, Any], below: Mapping[
     if not isinstance(method, str) or ":" in method:
         return _own_part(method, data, below)
     tables = load_suite(_NETWORK_SUITE).methods
-    known = {n: of for n, of in tables.items() if set(of) <= {"title", "note", *_ON_NETWORK}}
+    known = {n: of for n, of in tables.items() if set(of) <= {"title", *_ON_NETWORK}}
     of_class = {of["estimator"]: name for name, of in known.items()}
     name = of_class.get(method, method)
     _refuse_unknown_method(name, known)

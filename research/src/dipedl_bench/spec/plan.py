@@ -407,7 +407,7 @@ def _override_all(table: Table, over: Table) -> Table:
 def merge_tables(base: Table, over: Table) -> Table:
     """`over` on top of `base`, key by key; a table that names another class replaces the old."""
     if any(isinstance(over.get(k), str) and over[k] != base.get(k) for k in ("name", "estimator")):
-        return {**{k: v for k, v in base.items() if k in ("title", "note")}, **over}
+        return {**{k: v for k, v in base.items() if k == "title"}, **over}
     result = dict(base)
     for key, value in over.items():
         both = isinstance(base.get(key), dict) and isinstance(value, dict)

@@ -99,7 +99,6 @@ class Method(Frozen):
     title: str
     estimator: str
     arguments: Table = {}
-    note: str = ""
     #: Kinds of its uncertainty; the first ranks, each other one of a crossed suite becomes a row
     #: ``method:kind``.
     kinds: tuple[str, ...] = ()
