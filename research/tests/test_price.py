@@ -15,6 +15,7 @@ from dipedl.metrics import brier_score
 from dipedl_bench.report.figures import budget_figure, price_figure
 from dipedl_bench.results.metrics import ood_brier
 from dipedl_bench.results.paper import published_price
+from dipedl_bench.studies.comparison import compare_methods, write_markdown
 from dipedl_bench.studies.price import budget_sweep, price_points, temperature_scores
 from dipedl_bench.studies.sweeps import Parts, gamma_sweep
 from dipedl_bench.tables.blocks import blocks, markdown
@@ -194,11 +195,13 @@ def test_every_table_of_ood_brier_scores_has_what_they_cost(tmp_path):
     table = bench_table(priced_rows(tmp_path))
     frames = [frame for _, frame in blocks(table) if "OOD Brier" in frame.columns]
     assert len(frames) == len(table.ood) > 1
+    paper = write_markdown(compare_methods(table, metrics=["price"])).replace("*", "")
     for frame in frames:
         for line, brier, price in zip(table.lines, frame["ID Brier"], frame["price"], strict=True):
             assert brier.startswith(f"{line.cells['brier_id'].mean:.4f}")
             found = line.cells.get("price")
-            assert price == (price_text(found.mean) if found else "")
+            text = f"{price_text(found.mean)} ±{found.sd:.1%}" if found else ""
+            assert price == text and text in paper
 
 
 def test_the_paper_s_price_is_that_of_its_ablation():

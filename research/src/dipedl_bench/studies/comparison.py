@@ -34,6 +34,7 @@ from ..tables.formatting import (
     metric_number,
     metric_title,
     no_price,
+    spread_text,
 )
 from ..tables.pairs import drop_repeats
 from ..tables.table import OF_OOD, BenchTable, Line, is_higher_better
@@ -84,6 +85,7 @@ _BASIC = {
     "↑": r"$\uparrow$",
     "↓": r"$\downarrow$",
     "×": r"$\times$",
+    "−": r"$-$",
 }
 
 
@@ -569,7 +571,7 @@ def _texts(made: Comparison, method: str) -> Iterator[tuple[list[str], bool]]:
         if cell is None:
             yield [""], False
             continue
-        beside = [] if cell.sd is None else [f"±{metric_number(metric, cell.sd)}"]
+        beside = [] if cell.sd is None else [spread_text(metric, cell.sd)]
         beside += [] if cell.rank is None else [f"({cell.rank:.1f})"]
         yield [metric_number(metric, cell.mean), *beside], made.bold(method, metric)
 

@@ -108,8 +108,15 @@ def number(value: float | None) -> str:
 
 def metric_number(name: str, value: float | None) -> str:
     """Return a value of a metric below its `column_title`, or nothing."""
+    if name == "price" and value is not None:
+        return price_text(value)
     scale = scale_of(name)
     return number(value) if value is None or scale == 1 else f"{scale * value:.3f}"
+
+
+def spread_text(name: str, sd: float) -> str:
+    """Return the standard deviation of a metric as it stands behind its mean."""
+    return "±" + metric_number(name, sd).removeprefix("+")
 
 
 def three_decimals(value: float) -> str:
@@ -159,9 +166,7 @@ def our_text(cell: Estimate | None) -> str:
     """Return ours: mean, ± standard deviation, and a mark if it differs from the paper's."""
     if cell is None:
         return ""
-    if cell.metric == "price":
-        return price_text(cell.mean)
-    spread = f" ±{metric_number(cell.metric, cell.sd)}" if len(cell.values) > 1 else ""
+    spread = f" {spread_text(cell.metric, cell.sd)}" if len(cell.values) > 1 else ""
     return metric_number(cell.metric, cell.mean) + spread + (" *" if cell.differs else "")
 
 
