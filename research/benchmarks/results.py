@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
-from harness import RESULTS
+from harness import RESULTS, receipt
 from jinja2 import Template
 from matplotlib.figure import Figure
 from pandas import DataFrame
@@ -256,7 +256,7 @@ def page_of(suite: str, root: Path) -> str:
     receipts_of_suite = [*RESULTS.glob(f"verify_{suite.replace('-', '_')}*.json")]
     changes = verify_metrics(receipts_of_suite).groupby("kind")["by"].max()
     known: dict[str, Any] = {"m": source.mean, "value": source.value, "of": source.lines}
-    known["looked_at"] = looked_at(suite)
+    known |= {"looked_at": looked_at(suite), "receipt": receipt}
     known |= {"with_standard_z": source.with_standard_z, "seconds": source.seconds}
     known |= {"images": IMAGES, "cpu_flops": CPU_FLOPS, "gpu_flops": GPU_FLOPS, "augment": AUGMENT}
     known["apart"] = lambda: source.distances(RESULTS / f"verify_{suite}_other_cpu.json")

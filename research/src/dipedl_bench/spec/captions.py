@@ -76,7 +76,8 @@ class Page(Frozen):
     ``of("cpu default auroc")`` the Series over all lines of a crossed suite,
     ``with_standard_z("brier_id")`` a metric of DIP-EDL with another scale of z, ``moved.auroc`` by
     how much AUROCs of rows trained again moved at most, ``again`` the titles of their methods,
-    ``apart()`` how far AUROCs of two seeds and of two kinds of CPU are apart.
+    ``apart()`` how far AUROCs of two seeds and of two kinds of CPU are apart,
+    ``receipt(NAME)`` a measurement of ``results``.
     """
 
     title: str
