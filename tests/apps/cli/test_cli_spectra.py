@@ -303,6 +303,7 @@ LABELS = {
     "no-column": "name,kind\na,b\n",
     "empty": "name,class\nspec-01,\n",
     "twice": "name,class\nspec-01,A\nspec-01.fits.gz,B\n",
+    "fields": "name,class\nspec-01,A,B\nspec-02,A\n",
     "others": "name,class\nelsewhere,A\n",
 }
 
@@ -318,13 +319,14 @@ LABELS = {
             r"could be read: .*gone\.fits: there is no such file",
         ),
         (("{folder}", "--labels", "{labels}/latin.csv"), r"but .*latin\.csv' is none: 'utf-8'"),
-        (("{folder}", "--labels", "{labels}/long.csv"), r"long\.csv', row 1: name and class"),
+        (("{folder}", "--labels", "{labels}/long.csv"), r"long\.csv' is none: field larger"),
         (("{folder}", "--classes", "PLANET"), "no spectrum is of class PLANET"),
         (("{folder}", "--classes", "QSO"), "two classes at least are needed, .* got QSO \\d"),
         (("{folder}", "--out", "/nowhere/m"), "the folder /nowhere does not exist"),
         (("{folder}", "--labels", "{labels}/no-column.csv"), "columns name .* and class, got"),
         (("{folder}", "--labels", "{labels}/empty.csv"), "row 1: name and class must not be"),
-        (("{folder}", "--labels", "{labels}/twice.csv"), "row 1: this spectrum has two"),
+        (("{folder}", "--labels", "{labels}/twice.csv"), "row 2: this spectrum has two"),
+        (("{folder}", "--labels", "{labels}/fields.csv"), "row 1: it has more fields than"),
         (("{folder}", "--labels", "{labels}/others.csv"), "no spectrum has a class"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -128,26 +129,32 @@ def read_labels(path: Path) -> dict[str, str]:
     if not path.is_file():
         raise ValueError(f"`labels` must name a CSV file, but {str(path)!r} is none")
     try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False).fillna("")
-    except ValueError as error:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            table = csv.DictReader(file, restval="", strict=True)
+            names, rows = list(table.fieldnames or ()), list(table)
+    except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(
             f"`labels` must name a CSV file in UTF-8, but {str(path)!r} is none: {error}"
         ) from error
-    named = "name" if "name" in table else "file"
-    if named not in table or "class" not in table:
+    named = "name" if "name" in names else "file"
+    if named not in names or "class" not in names:
         raise ValueError(
             "`labels` must be a CSV file with the columns name (or file) and class, got "
-            f"{list(table)} in {str(path)!r}; write them into its first line, with a comma between"
+            f"{names} in {str(path)!r}; write them into its first line, with a comma between"
         )
-    names, kinds = table[named].map(lambda name: stem(Path(name).name)), table["class"].str.strip()
-    twice = kinds.groupby(names).transform("nunique") > 1
-    for wrong, reason in (
-        ((names == "") | (kinds == ""), "name and class must not be empty"),
-        (twice, "this spectrum has two classes"),
-    ):
-        if wrong.any():
-            raise ValueError(f"{str(path)!r}, row {int(wrong.idxmax()) + 1}: {reason}")
-    return dict(zip(names, kinds, strict=True))
+    known = dict[str, str]()
+    for number, row in enumerate(rows, start=1):
+        name, kind = stem(Path(row[named]).name), row["class"].strip()
+        reason = ""
+        if None in row:  # where the reader puts fields beyond those of the first line
+            reason = f"it has more fields than the first line, which has {len(names)}"
+        elif not name or not kind:
+            reason = "name and class must not be empty"
+        elif known.setdefault(name, kind) != kind:
+            reason = "this spectrum has two classes"
+        if reason:
+            raise ValueError(f"{str(path)!r}, row {number}: {reason}")
+    return known
 
 
 def fit_model(found: Labelled, seed: int) -> Pipeline:
