@@ -8,6 +8,7 @@ from inspect import signature
 import numpy as np
 import pandas as pd
 import pytest
+from lightgbm import LGBMClassifier
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -132,16 +133,31 @@ def test_every_entry_of_the_table_is_in_one_of_these_files(tmp_path):
     assert found >= CODECS.keys() | POOLS.keys()
 
 
-def test_xgboost_with_categories_is_told_of_in_save_and_loads_with_trust(tmp_path):
+@pytest.mark.parametrize(
+    ("booster", "cause", "name"),
+    [
+        (
+            XGBClassifier(n_estimators=2, enable_categorical=True),
+            "names of categories",
+            "xgboost.core.Booster",
+        ),
+        (
+            LGBMClassifier(n_estimators=2, linear_tree=True, verbose=-1),
+            "linear_tree=True",
+            "lightgbm.basic.Booster",
+        ),
+    ],
+    ids=["categories", "linear trees"],
+)
+def test_other_boosters_are_told_of_in_save_and_load_with_trust(booster, cause, name, tmp_path):
     X = pd.DataFrame({"size": np.arange(60.0), "kind": pd.Categorical(list("uvw") * 20)})
-    booster = XGBClassifier(n_estimators=2, enable_categorical=True)
     model = DIPClassifier(booster, GDADensity()).fit(X, np.arange(60) % 3 == 0)
-    with pytest.warns(UserWarning, match=r"trusted=\['xgboost.core.Booster'\]") as told:
+    with pytest.warns(UserWarning, match=rf"{cause}.*trusted=\['{name}'\]") as told:
         model.save(tmp_path / "model.dipedl")
     assert [warning.filename for warning in told] == [__file__]
     with pytest.raises(UntrustedTypesError):
         load(tmp_path / "model.dipedl")
-    same = load(tmp_path / "model.dipedl", trusted=["xgboost.core.Booster"])
+    same = load(tmp_path / "model.dipedl", trusted=[name])
     np.testing.assert_array_equal(same.predict_proba(X), model.predict_proba(X))
 
 

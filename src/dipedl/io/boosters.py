@@ -67,7 +67,8 @@ def check_text(text: str) -> None:
     need(text.endswith(f"\n\n{_END}\n") and text.count(_END) == 1, "has no end")
     first, *lines = head.split("\n")
     header = _pairs(lines)
-    need(first == "tree" and header.keys() == _HEADER.keys(), f"has a header of {sorted(header)}")
+    odd = sorted(header.keys() ^ _HEADER.keys())
+    need(first == "tree" and not odd, f"has lines {odd} too many or too few in its header")
     for name, pattern in _HEADER.items():
         need(re.fullmatch(pattern, header[name]), f"has {name}={header[name][:80]!r}")
     width, infos = int(header["max_feature_idx"]) + 1, header["feature_infos"].split(" ")
@@ -110,7 +111,7 @@ def _check_block(number: int, block: str, width: int) -> None:
     counts = [pairs.pop(name, "") for name in ("num_leaves", "num_cat")]
     need(all(re.fullmatch(r"\d{1,8}", count) for count in counts), "has no num_leaves or num_cat")
     leaves, categories = map(int, counts)
-    need(pairs.pop("is_linear", "0") == "0", "has linear trees")
+    need(pairs.pop("is_linear", "0") == "0", "has linear trees (linear_tree=True)")
     _numbers("shrinkage", _FLOAT, pairs.pop("shrinkage", ""), 1)
     sizes = dict.fromkeys(_PER_LEAF, leaves) | dict.fromkeys(_PER_SPLIT, leaves - 1)
     if leaves == 1:

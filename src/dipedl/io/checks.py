@@ -520,7 +520,7 @@ class Entry:
 
     def take(self, value: Any) -> dict[str, Any]:
         """Return the attributes to save; ValueError if the object is not as the entry says."""
-        state = {k: _as_dict(v) for k, v in vars(value).items() if k not in self.dropped}
+        state = {k: as_dict(v) for k, v in vars(value).items() if k not in self.dropped}
         if hasattr(value, "get_params"):
             state = value.get_params(deep=False) | state
         self._check_names(type(value), state)
@@ -611,8 +611,8 @@ def _parameter_names(cls: type) -> frozenset[str]:
     return frozenset(found)
 
 
-def _as_dict(value: Any) -> Any:
+def as_dict(value: Any) -> Any:
     """The value, with plain dicts for those that know an order or a default."""
     if isinstance(value, OrderedDict | defaultdict):
-        return {k: _as_dict(v) for k, v in value.items()}
+        return {k: as_dict(v) for k, v in value.items()}
     return value

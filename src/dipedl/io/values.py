@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from . import boosters, compiled, foreign, own
-from .checks import check_hashes, find, is_type, need, own_types
+from .checks import as_dict, check_hashes, find, is_type, need, own_types
 
 #: dtypes that safetensors stores and gives back; everything else is kept as raw bytes.
 _NATIVE = frozenset(np.dtype(c).str for c in "?bhilqBHILQefd")
@@ -310,7 +310,10 @@ def _attributes(value: Any, path: str) -> dict[str, Any]:
     sound = made is copyreg.__newobj__ and arguments == (type(value),) and state[1:] == [None, None]  # type: ignore[attr-defined]
     if not sound or _is_torch(value) or not isinstance(state[0], dict | None):
         raise _refusal(value, path, "it is more than its attributes")
-    return state[0] or {}
+    attributes = state[0] or {}
+    # No type of the table needs the order or the defaults of its dicts; a class of a user may.
+    known = type_name(type(value)) is not None
+    return {k: as_dict(v) for k, v in attributes.items()} if known else attributes
 
 
 def _is_torch(value: Any) -> bool:

@@ -363,6 +363,11 @@ def _lightgbm(model: Any, X: Data) -> Tensor | None:
     columns = dump["num_tree_per_iteration"]
     roots = [tree["tree_structure"] for tree in dump["tree_info"]]
     nodes = [list(_numbered(root)) for root in roots]
+    if any("leaf_coeff" in node for tree in nodes for node in tree):
+        raise TypeError(
+            "LGBMClassifier with linear_tree=True cannot be exported to ONNX, whose leaves hold "
+            "numbers; fit it with linear_tree=False"
+        )
     if any(not _is_plain(node) for tree in nodes for node in tree):
         return None
     raw = sum_trees(
@@ -383,10 +388,10 @@ def _numbered(root: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _is_plain(node: dict[str, Any]) -> bool:
-    """Return whether a node is a leaf with one value, or compares a number with a threshold."""
-    if "leaf_value" in node:
-        return "leaf_coeff" not in node
-    return bool(node["decision_type"] == "<=" and node["missing_type"] != "Zero")
+    """Return whether a node is a leaf, or compares a number with a threshold."""
+    return "leaf_value" in node or (
+        node["decision_type"] == "<=" and node["missing_type"] != "Zero"
+    )
 
 
 def _lightgbm_tree(nodes: list[dict[str, Any]], column: int) -> Tree:
