@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from ...protocols import explain_missing
 from ..checks import is_type
 
 #: Models that can be exported, by the module that defines them.
@@ -178,10 +177,8 @@ def _as_fitted(model: Any, rows: np.ndarray) -> Any:
 
 def session(model: Any) -> Any:
     """An onnxruntime session of a model, on the CPU."""
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise explain_missing(error, "export_onnx") from error
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     # Errors are raised; its warnings concern the graph optimiser only.
     options.log_severity_level = 4

@@ -47,7 +47,6 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from ...preprocessing.logit_pixels import ROUNDING, LogitPixels
 from ...preprocessing.signed_power import SignedPower
-from ...protocols import explain_missing
 from ..checks import is_type
 from ._check import is_network, session
 from ._nodes import ML_DOMAIN, ML_OPSET, Tensor, interpolate, log1p, sigmoid, softmax, two_classes
@@ -113,11 +112,9 @@ def _refusal(estimator: Any, method: str, tried: list[str]) -> str:
 
 def _to_onnx(estimator: Any, method: str, width: int, opset: int, dtype: type) -> tuple[Any, str]:
     """skl2onnx's model and the name of its output."""
-    try:
-        from skl2onnx import convert_sklearn
-        from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
-    except ImportError as error:
-        raise explain_missing(error, "export_onnx") from error
+    from skl2onnx import convert_sklearn
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+
     kind = DoubleTensorType if dtype is np.float64 else FloatTensorType
     options = {id(estimator): {"zipmap": False}} if method == "predict_proba" else None
     with warnings.catch_warnings():

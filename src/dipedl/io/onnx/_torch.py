@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from ...networks.batches import Arguments, as_call, device_of, map_tensors, move_tensors
 from ...networks.layer_features import LayerFeatures, capture_outputs, pool_rows
 from ...networks.torch_classifier import TorchClassifier
-from ...protocols import explain_missing
 from ._check import require_equal, session, unfrozen
 from ._nodes import erfc_coefficients
 
@@ -97,12 +96,7 @@ def trace(
     ONNX.
     """
     _check_size(module)
-    try:
-        import onnx  # noqa: F401
-
-        table = translations()
-    except ImportError as error:
-        raise explain_missing(error, "ONNX export of a torch model") from error
+    table = translations()
     with torch.no_grad(), _quiet():
         program = _program(module, inputs)
         try:

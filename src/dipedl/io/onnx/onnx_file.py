@@ -125,12 +125,16 @@ def export_onnx(
         check_choice("dtype", dtype, _DTYPES)
     if not max_constant_mb > 0:
         raise ValueError(f"max_constant_mb must be > 0, got {max_constant_mb!r}")
-    if hasattr(model, "named_parameters"):
-        proto = _module_graph(model, example, opset, dtype)
-    else:
-        proto = _estimator_graph(model, example, opset, dtype or "float64", max_constant_mb)
-    import onnx
+    try:
+        import onnx
 
+        if hasattr(model, "named_parameters"):
+            proto = _module_graph(model, example, opset, dtype)
+        else:
+            proto = _estimator_graph(model, example, opset, dtype or "float64", max_constant_mb)
+    except ImportError as error:
+        raise explain_missing(error, "export_onnx") from error
+    _describe(proto, _facts(model))
     data = proto.SerializeToString()
     onnx.checker.check_model(data, full_check=False)
     write_file(path, data)
@@ -146,15 +150,12 @@ def _estimator_graph(
             "DIPClassifier(FrozenEstimator(model)).fit(X, y)"
         )
     check_is_fitted(model)
-    try:
-        from ._model import model_graph
-    except ImportError as error:
-        raise explain_missing(error, "export_onnx") from error
+    from ._model import model_graph
+
     rows = check_rows(model, example, np.dtype(dtype))
     proto: ModelProto = model_graph(
         model, rows, opset=opset, dtype=np.dtype(dtype), max_constant_mb=max_constant_mb
     )
-    _describe(proto, _facts(model))
     check_agreement(proto, model, rows)
     return proto
 
@@ -197,13 +198,9 @@ def _module_graph(model: Any, example: Any, opset: int, dtype: str | None) -> Mo
             f"dtype must be None for a DIPModule, got {dtype!r}: the types of the graph are those "
             "of the example and of the module; use module.double() for float64"
         )
-    try:
-        from ._torch import torch_graph
+    from ._torch import torch_graph
 
-        proto: ModelProto = torch_graph(model, example, opset=opset)
-    except ImportError as error:
-        raise explain_missing(error, "export_onnx") from error
-    _describe(proto, _facts(model))
+    proto: ModelProto = torch_graph(model, example, opset=opset)
     return proto
 
 
