@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from ...density.block_sum import BlockSumDensity
@@ -25,6 +24,7 @@ from ...evidence import RankNormal
 from ...features.scaling import RANGES
 from ...gaussians.factor import BasisFactors, GaussianFactor
 from ...maths.arrays import LOG_2PI
+from ._check import unfrozen
 from ._estimators import Data, last_step
 from ._nodes import Tensor, interpolate, log_ndtr, log_sum_exp, stack_columns
 
@@ -163,8 +163,7 @@ class Seen(NamedTuple):
 
 def log_density(density: Any, seen: Seen) -> Tensor:
     """Scores (n,) of a fitted density; -inf where it is zero or a distance overflows."""
-    if isinstance(density, FrozenEstimator):
-        return log_density(density.estimator, seen)
+    density = unfrozen(density)
     if type(density) in _OF_FEATURES:
         return _OF_FEATURES[type(density)](density, seen.features.tensor)
     if type(density) in _OF_BOTH:

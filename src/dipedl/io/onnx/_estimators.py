@@ -39,7 +39,6 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     VotingClassifier,
 )
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
@@ -48,7 +47,7 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from ...preprocessing.logit_pixels import ROUNDING, LogitPixels
 from ...preprocessing.signed_power import SignedPower
 from ..checks import is_type
-from ._check import is_network, session
+from ._check import is_network, session, unfrozen
 from ._nodes import ML_DOMAIN, ML_OPSET, Tensor, interpolate, log1p, sigmoid, softmax, two_classes
 
 
@@ -166,8 +165,7 @@ def transform(transformer: Any, X: Data) -> Data:
 
 def last_step(estimator: Any, X: Data) -> tuple[Any, Data]:
     """Return the estimator inside frozen ones and at the end of pipelines, with its inputs."""
-    if isinstance(estimator, FrozenEstimator):
-        return last_step(estimator.estimator, X)
+    estimator = unfrozen(estimator)
     if type(estimator) is Pipeline:
         for _, step in estimator.steps[:-1]:
             X = transform(step, X)

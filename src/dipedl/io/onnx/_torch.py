@@ -246,31 +246,30 @@ class Call:
     "argument.key" in a nesting. Each tensor has two rows or more.
     """
 
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    arguments: Arguments
     names: list[str]
     tensors: tuple[Tensor, ...]
 
     @classmethod
     def of(cls, example: Any, function: Callable[..., Any], device: torch.device) -> Call:
         """From a tensor, a tuple of positional or a mapping of keyword arguments of `function`."""
-        args, kwargs = as_call(function, move_tensors(example, device))
+        arguments = as_call(function, move_tensors(example, device))
+        args, kwargs = arguments
         named = [*zip(_positional(function, len(args)), args, strict=True), *kwargs.items()]
         found = [pair for name, value in named for pair in _tensors(name, value)]
-        rows = next((len(tensor) for _, tensor in found if tensor.ndim), 0)
-        if not rows:
+        if not arguments.rows:
             raise ValueError(
                 "example must hold one batch of inputs with at least one row, as the network takes "
                 f"it: a tensor, a tuple or a dict of tensors; got {type(example).__name__}"
             )
-        tensors = tuple(_two_rows(tensor) if rows == 1 else tensor for _, tensor in found)
-        return cls(args, kwargs, [name for name, _ in found], tensors)
+        tensors = tuple(_two_rows(tensor) if arguments.rows == 1 else tensor for _, tensor in found)
+        return cls(arguments, [name for name, _ in found], tensors)
 
-    def filled(self, tensors: tuple[Tensor, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def filled(self, tensors: tuple[Tensor, ...]) -> Arguments:
         """The arguments with these tensors in place of the example's."""
         following = iter(tensors)
-        args, kwargs = map_tensors((self.args, self.kwargs), lambda _: next(following))
-        return args, kwargs
+        filled: Arguments = map_tensors(self.arguments, lambda _: next(following))
+        return filled
 
 
 def _positional(function: Callable[..., Any], count: int) -> list[str]:
@@ -390,8 +389,7 @@ class _Outputs(nn.Module):
         self.outputs = (*OUTPUTS, *supported, ALARM)
 
     def forward(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        args, kwargs = self.call.filled(tensors)
-        log_density, logits = self.model.scores_and_logits(Arguments(args, kwargs))
+        log_density, logits = self.model.scores_and_logits(self.call.filled(tensors))
         answer = self.model.head(log_density, logits)
         flagged = self.model.head.flags(log_density) < 0
         strength = () if STRENGTH not in self.outputs else (answer.concentration.sum(dim=1),)
