@@ -49,9 +49,7 @@ def write(path: Path, manifest: dict[str, Any], tensors: dict[str, np.ndarray]) 
     """Write a file, all of it or nothing; `manifest` gets the format version and the checksums."""
     summaries = {name: _summary(array) for name, array in tensors.items()}
     full = manifest | {"format_version": FORMAT_VERSION, "tensors": summaries}
-    # As it will be read: a tuple is a list by then.
-    full = json.loads(json.dumps(full, allow_nan=False))
-    text = json.dumps(full | {"sha256": _checksum(full)}, sort_keys=True)
+    text = json.dumps(full | {"sha256": _checksum(full)}, sort_keys=True, allow_nan=False)
     write_file(path, optional("safetensors.numpy", SAVING).save(tensors, metadata={_KEY: text}))
 
 

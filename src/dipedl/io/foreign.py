@@ -473,7 +473,6 @@ _OTHERS: dict[str, Entry] = {
         {"_Booster": c.is_a("xgboost.Booster"), "n_classes_": c.count("k", 2)},
         where=(_xgboost_fits,),
     ),
-    # Frames' own indices, which a fit keeps for the names of its columns.
     "sklearn.pipeline.Pipeline": Foreign(parameters={"steps": _STEPS}),
     "sklearn.pipeline.FeatureUnion": Foreign(
         parameters={"transformer_list": _STEPS},

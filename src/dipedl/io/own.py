@@ -7,11 +7,12 @@ from typing import Any, get_args
 import numpy as np
 
 from ..evidence import check_increasing
+from ..gaussians.moments import weights_of
 from ..held_out import Origin
 from ..maths.arrays import on_simplex
-from ..protocols import explain_missing
+from ..protocols import optional
 from . import checks as c
-from .checks import CLASSES, WIDE, Entry, find, is_own_type
+from .checks import CLASSES, WIDE, Entry, is_own_type
 
 # Models of this library: classifier, detector, evidence side, normalisers, temperature.
 
@@ -118,10 +119,8 @@ def _inputs_fit(owner: Any, sizes: c.Sizes) -> None:
 def _read_table(model: Any) -> None:
     """Let a model that ``dipedl fit`` made of a table take rows of that table."""
     if hasattr(model, "table_"):
-        try:
-            model.encode_rows_ = find("dipedl.apps.table.table_model.encode_rows")
-        except ImportError as error:
-            raise explain_missing(error, "a model of a table") from error
+        table_model = optional("dipedl.apps.table.table_model", "a model of a table")
+        model.encode_rows_ = table_model.encode_rows
 
 
 _MODELS: dict[str, Entry] = {
@@ -282,10 +281,7 @@ def _factor_is_regular(factor: Any, sizes: c.Sizes) -> None:
 
 def _classes_are_complete(density: Any, sizes: c.Sizes) -> None:
     """Only a density of classes that are announced, and without rows, has no factors."""
-    weights = getattr(density.moments_, "weight", None)
-    if weights is None:
-        weights = np.array([moments.weight for moments in density.moments_])
-    complete = bool((weights > 0).all())
+    complete = bool((weights_of(density.moments_) > 0).all())
     c.need(hasattr(density, "shrinkage_") >= complete, "have no shrinkage")
     factors = vars(density)["_factors_"]
     c.need(factors is None or complete, "have factors of a class without rows")
