@@ -25,16 +25,13 @@ from ._densities import Seen, log_density, normal_scores
 from ._estimators import Data, network_outputs, probabilities, transform
 from ._nodes import Graph, Tensor, sigmoid, soft_plus, softmax
 
-#: Name of the graph's input, (n, d).
-INPUT = "X"
-
 
 def model_graph(
     model: Any, rows: np.ndarray, *, opset: int, dtype: np.dtype, max_constant_mb: float
 ) -> ModelProto:
     """The graph of a fitted classifier or detector; `rows` (m, d) are inputs to check parts on."""
     graph = Graph(opset, max_constant_mb)
-    X = Data(graph.input(INPUT, dtype, rows.shape[1]).cast(np.float64), rows)
+    X = Data(graph.input("X", dtype, rows.shape[1]).cast(np.float64), rows)
     known = evidence_owner(model)
     density = known.evidence_.density_
     P, Z = _proba_and_features(known, X)

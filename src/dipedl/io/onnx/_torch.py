@@ -100,7 +100,7 @@ def trace(
     with torch.no_grad(), _quiet():
         program = _program(module, inputs)
         try:
-            made = torch.onnx.export(
+            made: Any = torch.onnx.export(
                 program,
                 dynamo=True,
                 opset_version=opset,
@@ -112,8 +112,6 @@ def trace(
             )
         except torch.onnx.OnnxExporterError as error:
             raise _untranslatable(error, program) from error
-    if made is None:
-        raise ValueError(f"PyTorch {torch.__version__} gave no ONNX graph of the model")
     return _tidied(made.model_proto)
 
 
@@ -295,10 +293,6 @@ def _two_rows(tensor: Tensor) -> Tensor:
     return torch.cat([tensor, tensor]) if tensor.ndim and len(tensor) == 1 else tensor
 
 
-OUTPUTS = ("probabilities", "vacuity", "log_evidence")
-STRENGTH, ALARM = "strength", "ood"
-#: Input of the graphs of `network_graph`: rows of pixels (n, d).
-ROWS = "X"
 #: Largest difference in float32, where far inputs lose digits on both sides, and in float64.
 _TOLERANCE = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-5}
 
@@ -375,7 +369,7 @@ def network_graph(classifier: Any = None, features: Any = None, *, opset: int) -
     dtype = max((owner.predict_dtype() for owner in owners), key=lambda found: found.itemsize)
     rows = torch.zeros(2, owners[0].n_features_in_, dtype=dtype, device="cpu")
     module = _Rows(classifier, network, features if network is not features else None)
-    return trace(module, (rows,), [ROWS], module.outputs, opset=opset)
+    return trace(module, (rows,), ["X"], module.outputs, opset=opset)
 
 
 class _Outputs(nn.Module):
@@ -385,14 +379,14 @@ class _Outputs(nn.Module):
         super().__init__()
         self.model = model
         self.call = call
-        supported = () if model.spread_ is None else (STRENGTH,)
-        self.outputs = (*OUTPUTS, *supported, ALARM)
+        supported = () if model.spread_ is None else ("strength",)
+        self.outputs = ("probabilities", "vacuity", "log_evidence", *supported, "ood")
 
     def forward(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         log_density, logits = self.model.scores_and_logits(self.call.filled(tensors))
         answer = self.model.head(log_density, logits)
         flagged = self.model.head.flags(log_density) < 0
-        strength = () if STRENGTH not in self.outputs else (answer.concentration.sum(dim=1),)
+        strength = () if "strength" not in self.outputs else (answer.concentration.sum(dim=1),)
         return answer.mean, answer.vacuity, answer.log_evidence, *strength, flagged
 
 
