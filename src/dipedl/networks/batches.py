@@ -69,15 +69,6 @@ def batches(loader: Any, unpack: Unpack | None, device: torch.device, name: str)
         yield Batch(move_tensors(inputs, device), labels, where, keys)
 
 
-def check_rereadable(loader: Any, name: str) -> None:
-    """Raise ValueError if a loader can be read only once."""
-    if isinstance(loader, Iterator):
-        raise ValueError(
-            f"{name} is read twice (once for the density, once for its scores), and "
-            f"{type(loader).__name__} can be read only once; pass a DataLoader or a list of batches"
-        )
-
-
 def as_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Arguments:
     """Arguments of `function`, the pass of a network, from one batch, or as they are.
 

@@ -33,7 +33,7 @@ __all__ = ["ClassGaussians"]
 CARTESIAN, POLAR = "cartesian", "polar"
 #: A length below this is taken for zero, as in `torch.nn.functional.normalize`.
 _ZERO = 1e-12
-_FORMS = {
+_FORMS: dict[str, Any] = {
     "full": FullDistance,
     "tied": TiedDistance,
     "diagonal": DiagonalDistance,
@@ -135,7 +135,7 @@ class ClassGaussians(BufferedModule):
         self.covariance, self.coordinates = covariance, coordinates
         self.shrinkage, self.rank = shrinkage, rank
         self.class_weights, self.dtype = class_weights, dtype
-        self.distance = self._blank_distance()
+        self.distance: Any = _FORMS[covariance]()
         self._moments: Any = None
         self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
         self._waiting_bytes = 0
@@ -187,9 +187,6 @@ class ClassGaussians(BufferedModule):
         self._waiting_bytes += rows.nbytes
         if self._waiting_bytes >= _PENDING_BYTES:
             self._add_waiting()
-
-    def _blank_distance(self) -> Any:
-        return _FORMS[self.covariance]()
 
     def _blank_moments(self, k: int, p: int) -> Any:
         if self.covariance == "low-rank":
@@ -275,7 +272,6 @@ class ClassGaussians(BufferedModule):
 
     def class_log_density(self, features: Tensor) -> Tensor:
         """Log-density in nats of features (n, p) under the Gaussian of each class, (n, k)."""
-        self._check_fitted()
         check_features(features, self.n_features_)
         kind = features.device.type
         if torch.is_autocast_enabled(kind):
@@ -377,7 +373,7 @@ class ClassGaussians(BufferedModule):
         # Rounded to the type of scoring, so that features are centred by the very same point.
         centre = torch.from_numpy((origin + offset).mean(axis=0)).to(self._device, self.dtype)
         means = (origin - to_numpy(centre)) + offset
-        factors, distance = moments.factors(self.shrinkage), self._blank_distance()
+        factors, distance = moments.factors(self.shrinkage), _FORMS[self.covariance]()
         log_det = torch.from_numpy(np.array(distance.fill(factors, means, centre)))
         weights = np.ones_like(counts) if self.class_weights == "equal" else counts
         own = {

@@ -38,7 +38,6 @@ from ..maths.arrays import on_simplex, to_numpy
 from ..networks.batches import (
     Unpack,
     as_call,
-    check_rereadable,
     device_of,
     map_tensors,
     move_tensors,
@@ -309,8 +308,12 @@ class DIPModule(Decisions, nn.Module):
         self._check_eval()
         own: Origin = "in-sample" if self._held_out == IN_SAMPLE else "left out"
         origin: Origin = own if calibration is None else "given"
-        if origin == "in-sample":
-            check_rereadable(loader, "loader")
+        if origin == "in-sample" and isinstance(loader, Iterator):
+            raise ValueError(
+                "loader is read twice (once for the density, once for its scores), and "
+                f"{type(loader).__name__} can be read only once; pass a DataLoader or a list of "
+                "batches"
+            )
         split = HoldOut(HELD_OUT_SHARE, ENOUGH) if origin == "left out" else None
         group, read = process_group(group), self._reader(unpack)
         density = self.density_.blank()
@@ -693,8 +696,7 @@ class DIPModule(Decisions, nn.Module):
 
     def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return features (n, p), the network's probabilities (n, k) and scores (n,) of a batch."""
-        self._check_fitted()
-        inputs = as_call(self.source.call, move_tensors(X, self.density_.origin.device))
+        inputs = as_call(self.source.call, move_tensors(X, device_of(self.network)))
         with torch.no_grad():
             features, scores, logits = map(to_numpy, self._run(inputs))
         refuse_nan_scores(scores)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -379,7 +379,6 @@ class ConfidenceFusion(BufferedModule):
         return y0 + share * (y1 - y0) + beyond.clamp(-_FAR, _FAR)
 
 
-Score = DensityAlone | ConfidenceFusion
 FUSED, DENSITY = "fused", "density"
 #: Most nats that a class counts in `logit_margin`: a network may rule one out, with -inf.
 _MARGIN_CAP = 100.0
@@ -387,7 +386,7 @@ _MARGIN_CAP = 100.0
 DENSITY_PART, CONFIDENCE_PART = "density", "confidence"
 
 
-def blank_score(name: Any, dtype: torch.dtype) -> Score:
+def blank_score(name: Any, dtype: torch.dtype) -> DensityAlone | ConfidenceFusion:
     """Return the unfitted score of this name, with tables of a dtype."""
     check_choice("score", name, (FUSED, DENSITY))
     return ConfidenceFusion(dtype) if name == FUSED else DensityAlone()
@@ -427,10 +426,7 @@ class FusedParts:
     """The parts of a module's fused score, as `dipedl.density.FusedDensity` names its own."""
 
     gaussians: ReadableGaussians
-
-    @property
-    def component_names_(self) -> tuple[str, str]:
-        return DENSITY_PART, CONFIDENCE_PART
+    component_names_: ClassVar = (DENSITY_PART, CONFIDENCE_PART)
 
     @property
     def estimators_(self) -> dict[str, ReadableGaussians]:
