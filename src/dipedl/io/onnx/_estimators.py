@@ -288,11 +288,9 @@ def _leaves(trees: list[Tree]) -> dict[str, Any]:
 
 def _nodes(fitted: Any, scale: float = 1.0, first: int = 0) -> Tree:
     t = fitted.tree_
-    missing = getattr(t, "missing_go_to_left", np.zeros(t.node_count, dtype=np.uint8))
-    values = t.value[:, 0, :] * scale
-    leaf = t.children_left < 0
-    children = t.children_left, t.children_right
-    return Tree(t.feature, t.threshold, *children, np.asarray(missing), leaf, values, first)
+    ways = t.children_left, t.children_right, t.missing_go_to_left
+    leaf, values = t.children_left < 0, t.value[:, 0, :] * scale
+    return Tree(t.feature, t.threshold, *ways, leaf, values, first)
 
 
 def round_as_float32(X: Tensor) -> Tensor:
