@@ -564,6 +564,16 @@ def test_a_column_of_gaps_is_no_text_that_does_not_come_again(run, tmp_path):
     assert remedies["many_gaps"] == "--drop notes" and remedies["text_columns"] == ""
 
 
+def test_check_names_a_code_of_missing_values_as_it_is_written(run, tmp_path):
+    csv(fare=lambda f: f.fare.mask(f.index % 20 == 0, -9999))(tmp_path)
+    arguments = ("check", tmp_path / "data.csv", "--target", "survived", "--json")
+    found = {one["code"]: one for one in json.loads(run(*arguments).stdout)["findings"]}
+    assert found["far_values"]["numbers"] == {"column": "fare", "rows": 12}
+    assert "--gaps -9999.0;" in found["far_values"]["remedy"]
+    again = json.loads(run(*arguments, "--gaps=-9999.0").stdout)["findings"]
+    assert "far_values" not in {one["code"] for one in again}
+
+
 def test_ctrl_c_leaves_no_half_file(run, kept, tmp_path, monkeypatch):
     from dipedl.apps.table import score
 

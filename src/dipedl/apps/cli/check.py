@@ -42,9 +42,9 @@ def check(
 ) -> None:
     """Say what is wrong with a table before anything is fitted.
 
-    Leaks of the target, ids, duplicates, rare classes, constant columns, gaps, dates, rows that are
-    in a test table too. The exit code is 3 if there are warnings. With --unknown: how much of each
-    class a model would flag that was fitted without it.
+    Leaks of the target, ids, duplicates, rare classes, constant columns, gaps, codes such as -9999,
+    dates, rows that are in a test table too. The exit code is 3 if there are warnings. With
+    --unknown: how much of each class a model would flag that was fitted without it.
     """
     if not unknown:
         refuse_options(context, {"model": "is for --unknown, which is not given"})

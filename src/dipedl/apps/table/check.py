@@ -13,6 +13,7 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from ...explanation import Diagnosis, Finding
+from ...features.scaling import limits, outside_of
 from .columns import (
     CATEGORY,
     DATE,
@@ -288,6 +289,27 @@ def _gaps_and_dates(read: LabelledTable) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def _far_values(read: LabelledTable) -> Iterator[Finding]:
+    """Find columns of numbers in which a few values, or a code, lie far from the rest."""
+    for name in (column.name for column in read.columns if column.kind == NUMERIC):
+        numbers = read.X[name].dropna()
+        if numbers.empty:
+            continue
+        values = numbers.to_numpy()[:, None]
+        far = outside_of(*limits(values, codes=True), values)[:, 0]
+        if far.any():
+            rest, entries = values[~far], read.frame.loc[numbers.index[far], name].value_counts()
+            entry, n, n_far = str(entries.index[0]), int(entries.iloc[0]), int(sum(entries))
+            yield Finding(
+                "far_values", "note", f"{name} is far from the rest in {_rows(n_far)}, as {entry}, "
+                f"where others range from {rest.min():g} to {rest.max():g}.",
+                {"column": name, "rows": n_far},
+                f"if this is a code of a missing value: gaps={[entry]}; else "
+                * (n > 1 and read.table.format.kind == CSV)
+                + "correct it, or take logarithms of a skewed column",
+            )  # fmt: skip
+
+
 def _copies(read: LabelledTable) -> Iterator[Finding]:
     """Find rows that are equal, and columns that are."""
     inputs = read.frame[read.names]
@@ -459,5 +481,6 @@ _CHECKS: tuple[Callable[[LabelledTable], Iterator[Finding]], ...] = (
     _constants,
     _groups,
     _gaps_and_dates,
+    _far_values,
     _copies,
 )
