@@ -116,7 +116,7 @@ def load(path: str | Path, *, trusted: Sequence[Any] = ()) -> Any:
     """The model that `save` wrote; its answers are the same to the last bit.
 
     Every checksum is verified before anything is built, types come from a closed table, and every
-    index, shape and bound that an answer reads is checked.
+    index, shape and bound in it is checked.
 
     Parameters
     ----------

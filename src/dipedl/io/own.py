@@ -88,8 +88,26 @@ def _evidence_fits(evidence: Any, sizes: c.Sizes) -> None:
         check_increasing(evidence.normalizer_, held.scores)
 
 
+def _flagged_are_rows(rehearsal: Any, sizes: c.Sizes) -> None:
+    c.need(sizes["c"], "have no class")
+    c.need((rehearsal.flagged <= rehearsal.rows[:, None]).all(), "flag more rows than there are")
+    compared = rehearsal.flagged_by_candidates
+    c.need((compared is None) == (not rehearsal.candidates), "have candidates without numbers")
+    if compared is not None:
+        c.need((compared <= rehearsal.rows[:, None]).all(), "flag more rows than there are")
+
+
+def _sample_is_sorted(sample: Any, sizes: c.Sizes) -> None:
+    c.need((sample.keys[1:] > sample.keys[:-1]).all(), "have keys that do not rise")
+    c.need(set(sample.rows) - {"groups"} in ({"X"}, {"Z", "P"}), "have rows of another kind")
+    c.need("P" not in sample.rows or on_simplex(sample.rows["P"]).all(), "have no probabilities")
+
+
 def _inputs_fit(owner: Any, sizes: c.Sizes) -> None:
     """The evidence is about these classes and columns."""
+    stream = vars(owner).get("stream_")
+    fits = stream is None or np.shape(stream.totals) == (sizes["k"],)
+    c.need(fits, "have rows of other classes")
     if not hasattr(owner, "evidence_"):
         return
     columns, width = owner.evidence_.columns_, getattr(owner, "n_features_in_", None)
@@ -193,6 +211,7 @@ _MODELS: dict[str, Entry] = {
         },
         {"candidates": c.each(c.text, "s", kind=tuple)}
         | {"flagged_by_candidates": c.maybe(c.ints("c", "s", least=0))},
+        where=(_flagged_are_rows,),
     ),
     "streaming.Stream": Entry(
         {"density": c.fitted(c.has("score_samples")), "features": c.maybe(_TRANSFORMER)}
@@ -203,6 +222,7 @@ _MODELS: dict[str, Entry] = {
         {"keys": c.values("m", kinds="u"), "labels": c.values("m"), "counts": c.positive("m")}
         | {"rows": c.mapping(c.text, c.floats("m", "*")), "most each": c.count()}
         | {"share": c.SHARE},
+        where=(_sample_is_sorted,),
     ),
     "fitting.DenseRows": Entry(WIDE),
     "fitting.InputColumns": Entry(
@@ -568,7 +588,30 @@ _TRANSFORMERS: dict[str, Entry] = {
 
 # The drift monitor, and the counts and sums that it consists of.
 
+_TESTS = {"p_values", "uncertainty", "flagged"}
 _COUNTS = c.floats("*", least=0)
+
+
+def _ranks_fit(ranks: Any, sizes: c.Sizes) -> None:
+    c.need(len(ranks.sizes) == len(ranks.cuts) + 1, "have other ranges than cuts")
+    c.need((ranks.sizes > 0).all(), "have empty ranges")
+
+
+def _monitor_fits(monitor: Any, sizes: c.Sizes) -> None:
+    """Counts are of the ranges of the reference and of the columns, wealth of its bettors."""
+    ranges = len(monitor.reference_.sizes)
+    c.need(len(monitor.counts_) == ranges, "have counts of other ranges")
+    c.need(len(monitor.open_.ranks) == ranges, "have an open window of other ranges")
+    c.need(set(monitor.wealth_) == _TESTS, "have the wealth of other tests")
+    c.need(set(monitor.usual_) == set(monitor.gains_) == _TESTS - {"p_values"}, "have other means")
+    bettors = len(monitor.wealth_["p_values"].logs) - 1
+    c.need(bettors == monitor.reference_.bettors, "have the wealth of other bettors")
+    for name, gains in monitor.gains_.items():
+        c.need(len(gains) == len(monitor.wealth_[name].logs) - 1, "have the gains of other bettors")
+    found = [len(counts) for counts in monitor.open_.columns]
+    expected = [len(column.counts) for column in monitor.columns_]
+    c.need(found == expected, "have counts of other columns")
+    c.need(len(monitor.calibrations_) == 2, "have calibrations of other confidences")
 
 
 _MONITORING: dict[str, Entry] = {
@@ -591,10 +634,12 @@ _MONITORING: dict[str, Entry] = {
         },
         parameters={"false_alarm_rate": c.RATE, "window": c.count(least=1)}
         | {"random_state": c.count()},
+        where=(_monitor_fits,),
     ),
     "monitoring.ReferenceRanks": Entry(
         {"cuts": c.floats("c", order=np.less_equal), "ties": c.floats("c", least=0)}
         | {"sizes": c.floats("*"), "both": c.flag},
+        where=(_ranks_fit,),
     ),
     "monitoring.Wealth": Entry(
         {"logs": c.floats("*", finite=False), "steps": c.count(), "highest": c.real()}

@@ -282,9 +282,9 @@ def test_a_monitor_goes_on_from_its_file(clf, monitor, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("rows_", -1), ("counts_", -np.ones(3)), ("wealth_", []), ("usual_", {"flagged": 2.0})],
+    [("rows_", -1), ("counts_", np.zeros(3)), ("wealth_", {}), ("usual_", {"flagged": 2.0})],
 )
-def test_a_state_that_no_updates_give_is_not_saved(name, value, clf, tmp_path):
+def test_a_state_that_does_not_fit_together_is_not_saved(name, value, clf, tmp_path):
     """The same checks as on reading a forged file."""
     monitor = DriftMonitor().fit(clf)
     setattr(monitor, name, value)
