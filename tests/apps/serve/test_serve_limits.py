@@ -17,7 +17,7 @@ from starlette.requests import Request
 import dipedl
 from dipedl import DIPClassifier
 from dipedl.apps.cli.serve import check_exposed, parse_paths, read_token
-from dipedl.apps.serve import Settings, create_app, demo
+from dipedl.apps.serve import Settings, batching, create_app, demo
 from dipedl.apps.serve import app as service_module
 from dipedl.apps.serve import models as serving
 from dipedl.apps.serve.arrow import STREAM
@@ -42,13 +42,13 @@ def check_refused(reply, status, field):
 def slow(models, monkeypatch):
     """Passes of the model wait for this event."""
     goes_on = threading.Event()
-    answers = serving.ServedModel.answers
+    answers = batching.answer_inputs
 
-    def late(self, X, **options):
+    def late(*arguments):
         goes_on.wait(5)
-        return answers(self, X, **options)
+        return answers(*arguments)
 
-    monkeypatch.setattr(serving.ServedModel, "answers", late)
+    monkeypatch.setattr(batching, "answer_inputs", late)
     yield goes_on
     goes_on.set()
 
@@ -379,7 +379,7 @@ def raise_error(*_, **__):
 
 
 def test_a_failure_is_no_story_for_clients(models, rows, log, monkeypatch):
-    monkeypatch.setattr(serving.ServedModel, "answers", raise_error)
+    monkeypatch.setattr(batching, "answer_inputs", raise_error)
     with TestClient(create_app(models)) as client:
         reply = client.post("/v1/predict", json={"model": "people", "rows": rows[:1]})
         check_refused(reply, 500, "service")

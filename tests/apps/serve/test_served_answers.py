@@ -20,7 +20,7 @@ from dipedl.apps.serve.batching import stack_inputs
 from dipedl.apps.serve.schemas import ExplainResponse, PredictResponse
 from dipedl.apps.table.fit import FitRequest, fit_table
 from dipedl.apps.table.reading import open_table
-from dipedl.apps.table.score import FIELDS
+from dipedl.apps.table.score import FIELDS, ScoreRequest, answer_inputs
 from dipedl.apps.table.table_model import save_model
 from weekly import sample_of_rows
 
@@ -228,12 +228,12 @@ def test_a_text_that_does_not_close_takes_no_time(client, body):
 
 def test_rows_of_several_requests_are_answered_as_if_alone(models, by_hand):
     _, X = by_hand
-    people, options = models.find("people"), {"coverage": 0.9, "reasons": "flagged"}
+    clf, request = models.find("people").model.classifier, ScoreRequest(fields=["set", "reason"])
     parts = [X[:20], X[20:21], X[21:]]
     new = pd.Categorical(["Z"] * 20, categories=["Z"])
     parts[0] = parts[0].assign(port=new)
-    together = people.answers(stack_inputs(parts), **options)
-    alone = [people.answers(stack_inputs([part]), **options) for part in parts]
+    together = answer_inputs(clf, stack_inputs(parts), request)
+    alone = [answer_inputs(clf, stack_inputs([part]), request) for part in parts]
     for name in ("labels", "flagged", "reasons", "sets", "p_values"):
         expected = np.concatenate([getattr(one, name) for one in alone])
         np.testing.assert_array_equal(getattr(together, name), expected)

@@ -26,7 +26,7 @@ from ...answers import Answers
 from ...writing.text import plain
 from ..table.errors import UserError
 from ..table.reading import RejectedRow
-from ..table.score import FIELDS, answer_columns, cards_of
+from ..table.score import FIELDS, ScoreRequest, answer_columns, cards_of
 from .arrow import STREAM, write_stream
 from .batching import Batcher
 from .drift import ModelMonitors
@@ -208,12 +208,10 @@ class Service:
             served, query, inputs = await self._away(size, self._read, as_arrow, body, parameters)
             X, rows, rejected = inputs
             self._log_rows(request, served, inputs)
-            options = {
-                "coverage": query.coverage if "set" in query.fields else None,
-                "by_class": query.by_class,
-                "reasons": "flagged" if "reason" in query.fields else None,
-            }
-            answers = await _blame_rows(self._batcher.answers(served, X, options))
+            # Requests that differ in other fields alone are answered together.
+            fields = [name for name in ("set", "reason") if name in query.fields]
+            score = ScoreRequest(coverage=query.coverage, by_class=query.by_class, fields=fields)
+            answers = await _blame_rows(self._batcher.answers(served, X, score))
             request.state.facts["flagged"] = int(answers.flagged.sum())
             accept = request.headers.get("accept", "")
             wanted = STREAM in accept or (as_arrow and JSON not in accept), query.fields

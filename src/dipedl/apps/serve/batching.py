@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ...answers import Answers
+from ..table.score import ScoreRequest, answer_inputs
 from .models import ServedModel
 
 T = TypeVar("T")
@@ -22,21 +23,19 @@ _PASS_ROWS = 1_000
 
 @dataclass(eq=False)
 class _Job:
-    """Rows that wait for their answers, with the arguments of ``DIPClassifier.answers``."""
+    """Rows that wait for their answers."""
 
     served: ServedModel
     X: Any
-    options: dict[str, Any]
+    request: ScoreRequest
     future: Future[Answers] = field(default_factory=Future)
 
 
 class Batcher:
     """One thread that answers rows, those of several requests in one pass of the model.
 
-    Parameters
-    ----------
-    observe : callable
-        Called with the model, inputs and answers of each pass, after its requests have them.
+    `observe` is called with the model, inputs and answers of each pass, after its requests have
+    them.
     """
 
     def __init__(self, observe: Callable[[ServedModel, Any, Answers], None]) -> None:
@@ -44,10 +43,10 @@ class Batcher:
         self._jobs: deque[_Job] = deque()
         self._thread = ThreadPoolExecutor(1, "dipedl-answers")
 
-    async def answers(self, served: ServedModel, X: Any, options: dict[str, Any]) -> Answers:
+    async def answers(self, served: ServedModel, X: Any, request: ScoreRequest) -> Answers:
         """Return the answers to all rows of X; given up if the caller is cancelled."""
         pieces = [X[i : i + _PASS_ROWS] for i in range(0, len(X), _PASS_ROWS)]
-        jobs = [_Job(served, piece, options) for piece in pieces]
+        jobs = [_Job(served, piece, request) for piece in pieces]
         self._jobs.extend(jobs)
         for _ in jobs:
             self._thread.submit(self._answer_next)
@@ -73,7 +72,7 @@ class Batcher:
         while self._jobs:
             job = self._jobs.popleft()
             alike = not batch or (
-                (job.served, job.options) == (batch[0].served, batch[0].options)
+                (job.served, job.request) == (batch[0].served, batch[0].request)
                 and rows + len(job.X) <= _PASS_ROWS
             )
             if not job.future.done():
@@ -88,7 +87,7 @@ class Batcher:
         served = batch[0].served
         try:
             X = stack_inputs([job.X for job in batch])
-            answers = served.answers(X, **batch[0].options)
+            answers = answer_inputs(served.model.classifier, X, batch[0].request)
         except Exception as error:
             if len(batch) > 1:
                 for job in batch:

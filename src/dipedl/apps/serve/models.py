@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -52,11 +52,6 @@ class ServedModel:
         """Return whether all columns are numeric."""
         return all(column.kind == NUMERIC for column in self.columns)
 
-    def answers(self, X: Any, **options: Any) -> Answers:
-        """Return the answers to inputs as ``DIPClassifier.answers`` does, with labels as texts."""
-        answers: Answers = self.model.classifier.answers(X, **options)
-        return replace(answers, labels=answers.labels.astype(str).astype(object))
-
     @cached_property
     def usual(self) -> dict[str, float | str | None]:
         """Return an ordinary row: medians and commonest levels, changed where that is flagged.
@@ -91,7 +86,8 @@ class ServedModel:
 
     def _answer_rows(self, rows: list[dict[str, Any]]) -> Answers:
         X, _, _ = self.model.inputs(pd.DataFrame(rows), np.arange(1, len(rows) + 1))
-        return self.answers(X)
+        answers: Answers = self.model.classifier.answers(X)
+        return answers
 
 
 def _from_middle(values: Sequence[Any] | np.ndarray, middle: int) -> list[Any]:
