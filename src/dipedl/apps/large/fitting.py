@@ -457,8 +457,6 @@ class FirstPass:
 
     def __call__(self, part: Part) -> FirstResult:
         """Return the result of a part."""
-        if part.trouble:
-            return self.lost(part, part.trouble)
         try:
             batches = (self._of(part.name, batch) for batch in self.reading.batches(part))
             return reduce(add, batches, self._of(part.name))
@@ -868,16 +866,13 @@ def learn_parts(data: Any, order: OrderInParts, engine: Engine, **options: Any) 
 
 
 def merge(a: TableModel, b: TableModel) -> TableModel:
-    """The model that has seen the rows of both; UserError with the reason if there is none."""
+    """The model that has seen the rows of both; ValueError with the reason if there is none."""
     if a.target != b.target:
         raise UserError(f"they predict different columns, {a.target!r} and {b.target!r}")
     classes = dict(Counter(a.facts["classes"]) + Counter(b.facts["classes"]))
     first = copy(a.classifier)
     first.prior = choose_prior(a.facts["prior"], classes)
-    try:
-        both = first + b.classifier
-    except ValueError as error:
-        raise UserError(str(error)) from error
+    both = first + b.classifier
     facts = a.facts | {
         "file": f"{a.facts['file']} and {b.facts['file']}",
         "rows": a.facts["rows"] + b.facts["rows"],

@@ -42,7 +42,7 @@ Rows: TypeAlias = "pd.DataFrame | np.ndarray"
 
 
 class Unreadable(UserError):
-    """A file whose rows cannot be read, though its head could."""
+    """A file whose rows cannot be read."""
 
 
 class Size(NamedTuple):
@@ -108,7 +108,7 @@ class Part:
     def batches(self, size: int) -> Iterator[Rows]:
         """The rows in order, at most `size` at a time; an empty frame if there is none."""
         if self.trouble:
-            raise UserError(self.trouble)
+            raise Unreadable(self.trouble)
         yield from self.source.batches(self.rows, size)
 
 
