@@ -38,7 +38,7 @@ from .errors import UserError, check_columns, list_names
 from .reading import CSV, RejectedRow, Sample, Table, sample_rows
 
 _LEAK, _LEAK_ROWS, _FOLDS, _LEAF = 0.98, 20_000, 3, 5
-_GAPS, _RARE_CLASS, _MANY = 0.5, 50, 0.95
+_GAPS, _RARE_CLASS = 0.5, 50
 #: A column may name groups if it has so many values at least, with so many rows each at least,
 #: that share of which repeats, and one of them at most the other share of the rows;
 _GROUPS, _ROWS_OF_GROUP, _REPEATED, _LARGEST = 5, 2.0, 0.9, 0.5
@@ -376,8 +376,6 @@ def _leaks(read: LabelledTable) -> Iterator[Finding]:
 def _accuracy_of(values: pd.Series, y: np.ndarray) -> float:
     is_category = isinstance(values.dtype, pd.CategoricalDtype)
     codes = values.cat.codes.to_numpy(float) if is_category else values.to_numpy(float)
-    if len(np.unique(codes)) > _MANY * len(codes) and is_category:
-        return 0.0
     tree = DecisionTreeClassifier(min_samples_leaf=_LEAF, random_state=0)
     scores: Any = cross_val_score(tree, codes[:, None], y, cv=_FOLDS, scoring="balanced_accuracy")
     return float(scores.mean())

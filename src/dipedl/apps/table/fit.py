@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -88,8 +88,7 @@ class FitResult:
     failed: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class TrainingRows:
+class TrainingRows(NamedTuple):
     """Rows of a table to learn from: inputs X (n, d), labels, row numbers and groups, (n,) each."""
 
     read: LabelledTable
@@ -146,8 +145,7 @@ def fit_table(
 
     `progress` is told how many of the classes were left out, if that is requested.
     """
-    learned = read_training_rows(table, request)
-    read, X, y, rows, groups = (getattr(learned, name) for name in vars(learned))
+    read, X, y, rows, groups = learned = read_training_rows(table, request)
     if request.unknown:
         check_left_out(learned)
     pixels = table.format.kind == IMAGES and not table.format.packed
@@ -403,7 +401,9 @@ def classifier(name: str, X: pd.DataFrame, seed: int, pixels: bool = False) -> A
     if name != "boosting":
         return make_pipeline(_encoder(X), bare)
     # It takes gaps and levels, and the density encodes a table that has some.
-    return bare if X.isna().any(axis=None) or _levels(X) else make_pipeline(_gaps_far(X), bare)
+    if X.isna().any(axis=None) or (X.dtypes == "category").any():
+        return bare
+    return make_pipeline(_gaps_far(X), bare)
 
 
 def components(X: pd.DataFrame) -> int:
@@ -416,7 +416,7 @@ def _encoder(X: pd.DataFrame) -> ColumnTransformer:
 
     A gap in a column of numbers that has none in X is put far out: nothing is known of it.
     """
-    levels = _levels(X)
+    levels = list(X.select_dtypes("category"))
     numbers = X.columns.drop(levels)
     gaps = [c for c in numbers if X[c].isna().any()]
     filled = SimpleImputer(strategy="median", add_indicator=True)
@@ -435,10 +435,6 @@ def _gaps_far(X: pd.DataFrame) -> SimpleImputer:
     """Puts a gap 10 standard deviations out at least, and leaves numbers X (n, d) as they are."""
     out = X.mean() + FAR * X.std(ddof=0)
     return SimpleImputer(strategy="constant", fill_value=float(out.max()))
-
-
-def _levels(X: pd.DataFrame) -> list[str]:
-    return [c for c in X if isinstance(X[c].dtype, pd.CategoricalDtype)]
 
 
 def title(name: str) -> str:
