@@ -152,12 +152,15 @@ class Models:
 def load_served(name: str, path: Path) -> ServedModel:
     """Return the model in a file, once it has answered a row; UserError if there is none."""
     try:
+        before = sha256_of(path) if path.is_file() else ""
         model = load_any(path)
-        version = sha256_of(path)[:12]
+        after = sha256_of(path)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    if before != after:
+        raise UserError(f"{path} was written to while it was read; load it again")
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    served = ServedModel(name, path, _servable(model, path), version, now)
+    served = ServedModel(name, path, _servable(model, path), after[:12], now)
     try:
         _ = served.usual
     except ValueError as error:
