@@ -86,6 +86,25 @@ class TableSpec:
     facts: dict[str, Any]
 
 
+class _Reference(_Form):
+    """A part of a model by its place in the manifest."""
+
+    index: Annotated[int, Field(alias="$object")]
+
+
+class _Manifest(_Form):
+    """The description in a file, as far as it is printed."""
+
+    type: str
+    format_version: int
+    versions: dict[str, str | None]
+    classes: list[Any] | None
+    n: float | None
+    root: _Reference | None = None
+    objects: list[dict[str, Any]]
+    tensors: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class TableModel:
     """A fitted classifier with the columns of its table.
@@ -272,10 +291,19 @@ def plain_model(classifier: DIPClassifier, unnamed: str = "x") -> TableModel:
 def inspect_model(path: Path) -> dict[str, Any]:
     """Return the description in a file: nothing in it is built or executed."""
     _check_file(path)
-    manifest = describe(path)
-    # A DIPModule is tensors around a network, and has no root.
-    root = manifest.get("root")
-    text = root and manifest["objects"][root["$object"]]["state"].get("table_")
+    try:
+        manifest = describe(path)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    try:
+        _Manifest.model_validate(manifest)
+        # A DIPModule is tensors around a network, and has no root.
+        module = manifest["type"] == "DIPModule"
+        state = {} if module else manifest["objects"][manifest["root"]["$object"]]["state"]
+        text = state.get("table_")
+    except (ValueError, LookupError, AttributeError, TypeError) as error:
+        reason = _first_error(error) if isinstance(error, ValueError) else str(error)
+        raise UserError(f"{path} holds no valid model: {reason}; copy it again") from error
     found = {name: manifest.get(name) for name in ("type", "versions", "classes", "n")}
     found |= {"format": manifest["format_version"], "untrusted_types": manifest["untrusted_types"]}
     found |= {"megabytes": path.stat().st_size / 1e6, "arrays": len(manifest["tensors"])}
