@@ -70,8 +70,8 @@ def test_a_class_and_a_level_of_a_word_for_a_gap_are_kept(write, word, tmp_path)
 def test_a_word_that_is_said_to_be_a_gap_is_one_in_every_format(write, tmp_path):
     y = np.where(X > 0, "EU", "AS").astype(object)
     y[:5] = "NA"
-    write(tmp_path / "data", pd.DataFrame({"x": X, "port": np.resize(["S", "?"], N), "y": y}))
-    learned = fitted(tmp_path / "data", gaps=("NA", "?"))
+    write(tmp_path / "data", pd.DataFrame({"x": X, "port": np.resize(["S", " ?"], N), "y": y}))
+    learned = fitted(tmp_path / "data", gaps=("NA", "? "))
     assert sorted(learned.model.facts["classes"]) == ["AS", "EU"]
     assert learned.model.columns[1].levels == ("S",)
     assert [one.row for one in learned.refused] == [1, 2, 3, 4, 5]

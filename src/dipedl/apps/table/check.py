@@ -299,13 +299,15 @@ def _far_values(read: LabelledTable) -> Iterator[Finding]:
         far = outside_of(*limits(values, codes=True), values)[:, 0]
         if far.any():
             rest, entries = values[~far], read.frame.loc[numbers.index[far], name].value_counts()
-            entry, n, n_far = str(entries.index[0]), int(entries.iloc[0]), int(sum(entries))
+            entry, n_far = str(entries.index[0]).strip(), int(entries.sum())
+            empty = f"gaps={[entry]}" if read.table.format.kind == CSV else "leave such cells empty"
             yield Finding(
-                "far_values", "note", f"{name} is far from the rest in {_rows(n_far)}, as {entry}, "
-                f"where others range from {rest.min():g} to {rest.max():g}.",
+                "far_values", "note",
+                f"{name} is far from the rest in {_rows(n_far)}, such as {entry!r}, where others "
+                f"range from {rest.min():g} to {rest.max():g}.",
                 {"column": name, "rows": n_far},
-                f"if this is a code of a missing value: gaps={[entry]}; else "
-                * (n > 1 and read.table.format.kind == CSV)
+                f"if this is a code of a missing value: {empty}; else "
+                * bool(entries.iloc[0] > 1)
                 + "correct it, or take logarithms of a skewed column",
             )  # fmt: skip
 

@@ -262,7 +262,7 @@ class Piece:
 class Table:
     """A file that holds a table; `pieces` reads it from the start on each call.
 
-    `gaps` are words for a missing value, whatever the column.
+    `gaps` are words for a missing value, whatever the column and the blanks around them.
     """
 
     path: Path
@@ -276,7 +276,7 @@ class Table:
             for piece in self.read():
                 for name in piece.frame.select_dtypes(["object", "string"]) if self.gaps else ():
                     values = piece.frame[name]
-                    piece.frame[name] = values.mask(values.isin(self.gaps), None)
+                    piece.frame[name] = values.mask(values.map(self._is_gap).astype(bool), None)
                 yield piece
         except (UserError, FileNotFoundError, PermissionError):
             raise
@@ -291,6 +291,9 @@ class Table:
             raise UserError(f"{self.path} cannot be read: {reason}; copy or write it again") from (
                 error
             )
+
+    def _is_gap(self, entry: object) -> bool:
+        return isinstance(entry, str) and entry.strip() in self.gaps
 
     def read(self) -> Iterator[Piece]:
         """Yield the rows as the file holds them."""
@@ -371,7 +374,7 @@ def open_table(
     delimiter : str, optional
         Of a CSV file; default: found by itself.
     gaps : iterable of str
-        Words that stand for a missing value in every column, the target too.
+        Words that stand for a missing value in every column, the target too, blanks around aside.
     numbers : bool
         Whether numbers may be the names of all columns of a CSV file, as those of classes.
 
@@ -386,7 +389,7 @@ def open_table(
         return _join_files(
             path, [open_table(f, delimiter=delimiter, gaps=gaps, numbers=numbers) for f in files]
         )
-    table = Table(path, format_of(path, delimiter), (), tuple(gaps))
+    table = Table(path, format_of(path, delimiter), (), tuple(gap.strip() for gap in gaps))
     first = next((p for p in table.pieces() if len(p.frame) or p.refused), None)
     if first is None or not len(first.frame):
         raise UserError(f"{path} has names of columns, but no rows below them{_no_row(first)}")
