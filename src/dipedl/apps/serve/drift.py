@@ -23,7 +23,7 @@ _log = logging.getLogger("dipedl.apps.serve")
 
 
 class ModelMonitors:
-    """Monitors of the answers since each model was loaded, with windows of so many rows."""
+    """Monitors of the answers since each model was loaded; a window has `window` rows."""
 
     def __init__(self, window: int) -> None:
         self._window = window
