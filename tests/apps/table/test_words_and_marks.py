@@ -77,7 +77,25 @@ def test_a_word_that_is_said_to_be_a_gap_is_one_in_every_format(write, tmp_path)
     assert [one.row for one in learned.refused] == [1, 2, 3, 4, 5]
     assert all("gaps=" in one.reason and "NA" in one.reason for one in learned.refused)
     save_model(learned.model, tmp_path / "m.dipedl")
-    assert read_model(tmp_path / "m.dipedl").gaps == ("NA", "?")
+    assert read_model(tmp_path / "m.dipedl").gaps == ("NA", "? ")
+
+
+@pytest.mark.parametrize("write", [as_csv, as_parquet])
+def test_a_model_takes_the_words_of_its_fit_for_gaps_wherever_rows_come_from(write, tmp_path):
+    x = np.where(np.arange(N) % 9 == 0, -9999.0, X)
+    port = pd.Categorical(np.resize(["S", "Q", "?"], N))
+    frame = pd.DataFrame({"x": x, "port": port, "y": np.where(X > 0, "EU", "AS")})
+    write(tmp_path / "data", frame)
+    model = fitted(tmp_path / "data", gaps=("-9999.0", "?")).model
+    gaps = frame.assign(x=frame.x.mask(x < -99), port=port.remove_categories("?"))
+    gaps = gaps[["x", "port"]].astype(object).where(lambda f: f.notna(), None)
+    save_model(model, tmp_path / "m.dipedl")
+    expected = model.classifier.predict_proba(gaps)
+    for rows in (frame, frame.astype(object), frame[["x", "port"]].to_numpy(dtype=object)):
+        np.testing.assert_array_equal(model.classifier.predict_proba(rows), expected)
+    inputs, _, _ = model.inputs(frame.astype(object), np.arange(N))
+    pd.testing.assert_frame_equal(model.inputs(gaps, np.arange(N))[0], inputs)
+    assert np.isnan(inputs["x"]).sum() == (x < -99).sum()
 
 
 @pytest.mark.parametrize(

@@ -300,13 +300,12 @@ def _far_values(read: LabelledTable) -> Iterator[Finding]:
         if far.any():
             rest, entries = values[~far], read.frame.loc[numbers.index[far], name].value_counts()
             entry, n_far = str(entries.index[0]).strip(), int(entries.sum())
-            empty = f"gaps={[entry]}" if read.table.format.kind == CSV else "leave such cells empty"
             yield Finding(
                 "far_values", "note",
                 f"{name} is far from the rest in {_rows(n_far)}, such as {entry!r}, where others "
                 f"range from {rest.min():g} to {rest.max():g}.",
                 {"column": name, "rows": n_far},
-                f"if this is a code of a missing value: {empty}; else "
+                f"if this is a code of a missing value: gaps={[entry]}; else "
                 * bool(entries.iloc[0] > 1)
                 + "correct it, or take logarithms of a skewed column",
             )  # fmt: skip

@@ -12,10 +12,11 @@ import gzip
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from io import TextIOWrapper
 from itertools import islice
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -258,11 +259,38 @@ class Piece:
     done: float = 1.0
 
 
+def mark_words(frame: pd.DataFrame, words: Collection[str]) -> pd.DataFrame:
+    """Return the frame with a gap for each entry that is one of `words`, or the number of one.
+
+    Whatever the column, and the blanks around a text.
+    """
+    if not words:
+        return frame
+    words = {word.strip() for word in words}
+    numbers = set(pd.to_numeric(pd.Series([*words], dtype=object), errors="coerce").dropna())
+
+    def is_word(entry: object) -> bool:
+        if isinstance(entry, str):
+            return entry.strip() in words
+        return type(entry) is not bool and isinstance(entry, Real) and entry in numbers
+
+    marked = frame.copy(deep=False)
+    for j in range(frame.shape[1]):
+        values = frame.iloc[:, j]
+        if values.dtype.kind in "iuf":
+            found = values.isin(numbers)
+        else:
+            found = pd.Series([is_word(entry) for entry in values], values.index, dtype=bool)
+        if found.any():
+            marked.isetitem(j, values.mask(found, None))
+    return marked
+
+
 @dataclass(frozen=True)
 class Table:
     """A file that holds a table; `pieces` reads it from the start on each call.
 
-    `gaps` are words for a missing value, whatever the column and the blanks around them.
+    `gaps` are words for a missing value, see `mark_words`.
     """
 
     path: Path
@@ -274,10 +302,7 @@ class Table:
         """Yield the rows in order; UserError for a damaged file, with a remedy."""
         try:
             for piece in self.read():
-                for name in piece.frame.select_dtypes(["object", "string"]) if self.gaps else ():
-                    values = piece.frame[name]
-                    piece.frame[name] = values.mask(values.map(self._is_gap).astype(bool), None)
-                yield piece
+                yield replace(piece, frame=mark_words(piece.frame, self.gaps))
         except (UserError, FileNotFoundError, PermissionError):
             raise
         except UnicodeDecodeError as error:
@@ -291,9 +316,6 @@ class Table:
             raise UserError(f"{self.path} cannot be read: {reason}; copy or write it again") from (
                 error
             )
-
-    def _is_gap(self, entry: object) -> bool:
-        return isinstance(entry, str) and entry.strip() in self.gaps
 
     def read(self) -> Iterator[Piece]:
         """Yield the rows as the file holds them."""
@@ -389,7 +411,7 @@ def open_table(
         return _join_files(
             path, [open_table(f, delimiter=delimiter, gaps=gaps, numbers=numbers) for f in files]
         )
-    table = Table(path, format_of(path, delimiter), (), tuple(gap.strip() for gap in gaps))
+    table = Table(path, format_of(path, delimiter), (), tuple(gaps))
     first = next((p for p in table.pieces() if len(p.frame) or p.refused), None)
     if first is None or not len(first.frame):
         raise UserError(f"{path} has names of columns, but no rows below them{_no_row(first)}")

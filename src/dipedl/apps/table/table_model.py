@@ -30,7 +30,7 @@ from .columns import (
 )
 from .errors import UserError, list_names
 from .images import describe_features
-from .reading import RejectedRow
+from .reading import RejectedRow, mark_words
 
 _MAKE = "make one with: dipedl fit"
 
@@ -165,7 +165,7 @@ class TableModel:
         self, frame: pd.DataFrame, rows: np.ndarray
     ) -> tuple[Any, np.ndarray, list[RejectedRow]]:
         """Return inputs of the classifier from rows of these numbers; the rest as `as_inputs`."""
-        X, fine, refused = as_inputs(self.columns, frame, rows)
+        X, fine, refused = as_inputs(self.columns, mark_words(frame, self.gaps), rows)
         return X if self.named else X.to_numpy(), fine, refused
 
 
@@ -197,7 +197,8 @@ def encode_rows(classifier: Any, X: Any) -> Any:
         If a column is missing, or an entry cannot be read; names row and column.
     """
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
-    columns = _parse_spec(classifier.table_, "the model").columns
+    spec = _parse_spec(classifier.table_, "the model")
+    columns = spec.columns
     names = list(classifier.feature_names_in_)
     if isinstance(X, np.ndarray | list) and np.ndim(X) == 2:
         own = [column.name for column in columns if column.used]
@@ -223,6 +224,7 @@ def encode_rows(classifier: Any, X: Any) -> Any:
     twice = X.columns[X.columns.duplicated()].map(str)
     for name in (column.name for column in columns if column.used and column.name in twice):
         raise UserError(f"X has more than one column {name!r}: drop or rename the others")
+    X = mark_words(X, spec.facts.get("gaps", ()))
     if list(X.columns) == names and all(map(_is_input, repeat(columns), map(X.get, names))):
         return X
     check_known(columns, map(str, X.columns), "the table")
