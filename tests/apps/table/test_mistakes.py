@@ -568,7 +568,7 @@ def test_check_names_a_code_of_missing_values_as_it_is_written(run, tmp_path):
     csv(fare=lambda f: f.fare.mask(f.index % 20 == 0, -9999))(tmp_path)
     arguments = ("check", tmp_path / "data.csv", "--target", "survived", "--json")
     found = {one["code"]: one for one in json.loads(run(*arguments).stdout)["findings"]}
-    assert found["far_values"]["numbers"] == {"column": "fare", "rows": 12}
+    assert found["far_values"]["numbers"] == {"columns": 1, "rows": 12}
     assert "--gaps -9999.0;" in found["far_values"]["remedy"]
     again = json.loads(run(*arguments, "--gaps=-9999.0").stdout)["findings"]
     assert "far_values" not in {one["code"] for one in again}

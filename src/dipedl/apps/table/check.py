@@ -291,24 +291,25 @@ def _gaps_and_dates(read: LabelledTable) -> Iterator[Finding]:
 
 def _far_values(read: LabelledTable) -> Iterator[Finding]:
     """Find columns of numbers in which a few values, or a code, lie far from the rest."""
+    found, codes, rows = [], [], 0
     for name in (column.name for column in read.columns if column.kind == NUMERIC):
         numbers = read.X[name].dropna()
-        if numbers.empty:
-            continue
         values = numbers.to_numpy()[:, None]
-        far = outside_of(*limits(values, codes=True), values)[:, 0]
+        far = outside_of(*limits(values, codes=True), values)[:, 0] if len(values) else values
         if far.any():
             rest, entries = values[~far], read.frame.loc[numbers.index[far], name].value_counts()
-            entry, n_far = str(entries.index[0]).strip(), int(entries.sum())
-            yield Finding(
-                "far_values", "note",
-                f"{name} is far from the rest in {_rows(n_far)}, such as {entry!r}, where others "
-                f"range from {rest.min():g} to {rest.max():g}.",
-                {"column": name, "rows": n_far},
-                f"if this is a code of a missing value: gaps={[entry]}; else "
-                * bool(entries.iloc[0] > 1)
-                + "correct it, or take logarithms of a skewed column",
-            )  # fmt: skip
+            entry = str(entries.index[0]).strip()
+            found.append(f"{name} ({entry!r}, others from {rest.min():g} to {rest.max():g})")
+            codes += [entry] if entries.iloc[0] > 1 and entry not in codes else []
+            rows += int(entries.sum())
+    if found:
+        gaps = f"if {list_names(codes)} stands for a missing value: gaps={codes[:8]}; "
+        yield Finding(
+            "far_values", "note",
+            f"Values far from the rest of their column: {list_names(found)}.",
+            {"columns": len(found), "rows": rows},
+            gaps * bool(codes) + "correct wrong ones, or take logarithms of a skewed column",
+        )  # fmt: skip
 
 
 def _copies(read: LabelledTable) -> Iterator[Finding]:
