@@ -1,10 +1,4 @@
-"""Squared Mahalanobis distances to k Gaussians at once: one module for each form of covariance.
-
-``fill(factors, means, to)`` takes what moments give as factors, and the means (k, p), into buffers
-like `to`, and returns the log-determinants (k,). ``forward(X)`` gives the squared distances (n, k)
-of rows X (n, p), which are centred as the means are; ``mean_of(c, p)`` gives the mean (p,) of class
-c, centred so, in float64.
-"""
+"""Squared Mahalanobis distances to k Gaussians at once: one module for each form of covariance."""
 
 from __future__ import annotations
 
@@ -20,8 +14,6 @@ from torch.nn import functional as F
 
 from ..gaussians.factor import GaussianFactor
 from .class_moments import PrincipalParts
-
-__all__ = []
 
 _BLOCKS = 5
 _CLASSES_AT_ONCE = 64
@@ -57,6 +49,10 @@ class FullDistance(BufferedModule):
     whitened_means: Tensor
 
     def fill(self, factors: Iterator[GaussianFactor], means: np.ndarray, to: Tensor) -> list[float]:
+        """Take the factors of k classes and their `means` (k, p); buffers are like `to`.
+
+        Returns the log-determinants.
+        """
         k, p = means.shape
         blocks = [to.new_empty(k, b - a, b) for a, b in _edges(p)]
         bias, log_det = np.empty((k, p)), []
@@ -72,6 +68,7 @@ class FullDistance(BufferedModule):
         return log_det
 
     def forward(self, X: Tensor) -> Tensor:
+        """Squared distances (n, k) of rows X (n, p), which are centred as the means are."""
         k = self.whitened_means.numel() // X.shape[1]
         start, first = 0, 0
         parts = []
@@ -87,6 +84,7 @@ class FullDistance(BufferedModule):
         return torch.stack(parts).sum(0)
 
     def mean_of(self, c: int, p: int) -> Tensor:
+        """Mean (p,) of class c in float64, centred as rows are."""
         k, start, first = self.whitened_means.numel() // p, 0, 0
         W, bias = self.whiteners.new_zeros(p, p).double(), []
         for a, b in _edges(p):
@@ -107,6 +105,7 @@ class TiedDistance(BufferedModule):
     between: Tensor
 
     def fill(self, factor: GaussianFactor, means: np.ndarray, to: Tensor) -> list[float]:
+        """Take the shared factor and the `means` (k, p) of classes; buffers are like `to`."""
         whitened = means @ factor.array.T
         arrays = (np.ascontiguousarray(factor.array), whitened, squared_gaps(whitened))
         W, M, between = (torch.from_numpy(array).to(to) for array in arrays)
@@ -114,9 +113,11 @@ class TiedDistance(BufferedModule):
         return [factor.log_det] * len(means)
 
     def forward(self, X: Tensor) -> Tensor:
+        """Squared distances (n, k) of rows X (n, p), which are centred as the means are."""
         return squared_distances(X @ self.whitener.mT, self.tied_means, self.between)
 
     def mean_of(self, c: int, p: int) -> Tensor:
+        """Mean (p,) of class c in float64, centred as rows are."""
         mean: Tensor = torch.linalg.solve(self.whitener.double(), self.tied_means[c].double())
         return mean
 
@@ -129,6 +130,7 @@ class DiagonalDistance(BufferedModule):
     between: Tensor
 
     def fill(self, factors: Iterator[GaussianFactor], means: np.ndarray, to: Tensor) -> list[float]:
+        """Take the factors of k classes and their `means` (k, p); buffers are like `to`."""
         whiteners, log_det = zip(*((f.whitener, f.log_det) for f in factors), strict=True)
         precision = np.stack(whiteners) ** 2
         # between[i, c]: distance of the mean of i from that of c, in the metric of c.
@@ -142,6 +144,7 @@ class DiagonalDistance(BufferedModule):
         return list(log_det)
 
     def forward(self, X: Tensor) -> Tensor:
+        """Squared distances (n, k) of rows X (n, p), which are centred as the means are."""
         precision, means = self.precision, self.diagonal_means
         # The square is expanded about the mean of a near class (see `squared_distances`).
         typical = precision.mean(0)
@@ -152,6 +155,7 @@ class DiagonalDistance(BufferedModule):
         return own - 2 * D @ (means * precision).mT + self.between[near]
 
     def mean_of(self, c: int, p: int) -> Tensor:
+        """Mean (p,) of class c in float64, centred as rows are."""
         return self.diagonal_means[c].double()
 
 
@@ -170,6 +174,10 @@ class LowRankDistance(BufferedModule):
     between: Tensor
 
     def fill(self, parts: Iterator[PrincipalParts], means: np.ndarray, to: Tensor) -> list[float]:
+        """Take the parts of k classes and their `means` (k, p); buffers are like `to`.
+
+        Returns the log-determinants.
+        """
         k, p = means.shape
         log_det = []
         for c, (part, mean) in enumerate(zip(parts, means, strict=True)):
@@ -191,6 +199,7 @@ class LowRankDistance(BufferedModule):
         return log_det
 
     def forward(self, X: Tensor) -> Tensor:
+        """Squared distances (n, k) of rows X (n, p), which are centred as the means are."""
         squared = squared_distances(X, self.low_rank_means, self.between)
         blocks = (self.basis, self.projected_means, self.inner, self.outer)
         parts = []
@@ -205,6 +214,7 @@ class LowRankDistance(BufferedModule):
         return torch.cat(parts, dim=1)
 
     def mean_of(self, c: int, p: int) -> Tensor:
+        """Mean (p,) of class c in float64, centred as rows are."""
         return self.low_rank_means[c].double()
 
 
