@@ -67,8 +67,8 @@ def check_text(text: str) -> None:
     need(text.endswith(f"\n\n{_END}\n") and text.count(_END) == 1, "has no end")
     first, *lines = head.split("\n")
     header = _pairs(lines)
-    odd = sorted(header.keys() ^ _HEADER.keys())
-    need(first == "tree" and not odd, f"has lines {odd} too many or too few in its header")
+    different = sorted(header.keys() ^ _HEADER.keys())
+    need(first == "tree" and not different, f"has {different} too many or too few in its header")
     for name, pattern in _HEADER.items():
         need(re.fullmatch(pattern, header[name]), f"has {name}={header[name][:80]!r}")
     width, infos = int(header["max_feature_idx"]) + 1, header["feature_infos"].split(" ")

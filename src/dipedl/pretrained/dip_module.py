@@ -696,7 +696,8 @@ class DIPModule(Decisions, nn.Module):
 
     def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return features (n, p), the network's probabilities (n, k) and scores (n,) of a batch."""
-        inputs = as_call(self.source.call, move_tensors(X, device_of(self.network)))
+        self._check_fitted()
+        inputs = as_call(self.source.call, move_tensors(X, self.density_.origin.device))
         with torch.no_grad():
             features, scores, logits = map(to_numpy, self._run(inputs))
         refuse_nan_scores(scores)

@@ -98,6 +98,17 @@ def test_a_model_takes_the_words_of_its_fit_for_gaps_wherever_rows_come_from(wri
     assert np.isnan(inputs["x"]).sum() == (x < -99).sum()
 
 
+def test_a_number_for_a_gap_is_none_among_truths_that_are_encoded(tmp_path):
+    owns = np.where(np.arange(N) % 2, "yes", "no")
+    frame = pd.DataFrame({"x": np.where(X > 1, 0.0, X), "owns": owns, "y": X > 0})
+    as_csv(tmp_path / "data", frame)
+    model = fitted(tmp_path / "data", gaps=("0.0", "0")).model
+    inputs, _, _ = model.inputs(frame.astype(object), np.arange(N))
+    assert inputs["owns"].tolist() == [0.0, 1.0] * (N // 2) and inputs["x"].isna().any()
+    expected = model.classifier.predict_proba(frame)
+    np.testing.assert_array_equal(model.classifier.predict_proba(inputs), expected)
+
+
 @pytest.mark.parametrize(
     ("entries", "kind"),
     [

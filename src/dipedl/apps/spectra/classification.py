@@ -142,7 +142,7 @@ def read_labels(path: Path) -> dict[str, str]:
             "`labels` must be a CSV file with the columns name (or file) and class, got "
             f"{names} in {str(path)!r}; write them into its first line, with a comma between"
         )
-    known = dict[str, str]()
+    known: dict[str, str] = {}
     for number, row in enumerate(rows, start=1):
         name, kind = stem(Path(row[named]).name), row["class"].strip()
         reason = ""

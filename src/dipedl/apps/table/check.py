@@ -294,8 +294,10 @@ def _far_values(read: LabelledTable) -> Iterator[Finding]:
     found, codes, rows = [], [], 0
     for name in (column.name for column in read.columns if column.kind == NUMERIC):
         numbers = read.X[name].dropna()
+        if numbers.empty:
+            continue
         values = numbers.to_numpy()[:, None]
-        far = outside_of(*limits(values, codes=True), values)[:, 0] if len(values) else values
+        far = outside_of(*limits(values, codes=True), values)[:, 0]
         if far.any():
             rest, entries = values[~far], read.frame.loc[numbers.index[far], name].value_counts()
             entry = str(entries.index[0]).strip()

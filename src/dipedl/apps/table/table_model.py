@@ -224,11 +224,15 @@ def encode_rows(classifier: Any, X: Any) -> Any:
     twice = X.columns[X.columns.duplicated()].map(str)
     for name in (column.name for column in columns if column.used and column.name in twice):
         raise UserError(f"X has more than one column {name!r}: drop or rename the others")
-    X = mark_words(X, spec.facts.get("gaps", ()))
+    gaps = spec.facts.get("gaps", ())
     if list(X.columns) == names and all(map(_is_input, repeat(columns), map(X.get, names))):
+        # Of these only numbers stand as in the table: a 0 may be the no of a yes or no.
+        numbers = [column.name for column in columns if column.used and column.kind == NUMERIC]
+        X = X.copy(deep=False)
+        X[numbers] = mark_words(X[numbers], gaps)
         return X
     check_known(columns, map(str, X.columns), "the table")
-    made, _, rejected = as_inputs(columns, X, np.arange(len(X)))
+    made, _, rejected = as_inputs(columns, mark_words(X, gaps), np.arange(len(X)))
     for row in rejected[:1]:
         raise UserError(str(row))
     return made
