@@ -228,8 +228,9 @@ def encode_rows(classifier: Any, X: Any) -> Any:
     if list(X.columns) == names and all(map(_is_input, repeat(columns), map(X.get, names))):
         # Of these only numbers stand as in the table: a 0 may be the no of a yes or no.
         numbers = [column.name for column in columns if column.used and column.kind == NUMERIC]
-        X = X.copy(deep=False)
-        X[numbers] = mark_words(X[numbers], gaps)
+        if gaps:
+            X = X.copy(deep=False)
+            X[numbers] = mark_words(X[numbers], gaps)
         return X
     check_known(columns, map(str, X.columns), "the table")
     made, _, rejected = as_inputs(columns, mark_words(X, gaps), np.arange(len(X)))
